@@ -14,6 +14,9 @@ public enum PeerEvent: Sendable, Equatable {
     case trackPaused(mid: MID)
     /// A slot's source sends a format that the peer did not negotiate, so the slot plays nothing.
     case formatUnsupported(slot: MID, codec: CodecName)
+    /// The track that a slot plays does not come from its loop or node any more, so the slot plays nothing. Whether there is
+    /// still such a track is not known.
+    case sourceLost(slot: MID)
     /// Speech started or stopped in a published track, by the audio levels of its packets (RFC 6464). Reported only
     /// where that extension was negotiated.
     case speech(mid: MID, isSpeaking: Bool)
@@ -45,6 +48,7 @@ extension PeerEvent {
         case connection, transport, network, quality, setup
         case track(MID)
         case format(slot: MID)
+        case source(slot: MID)
         case speech(MID)
         case layer(slot: MID)
         case unusedLayers(MID)
@@ -56,6 +60,7 @@ extension PeerEvent {
         case .connected, .closed: .connection
         case .trackStarted(let mid, _), .trackPaused(let mid): .track(mid)
         case .formatUnsupported(let slot, _): .format(slot: slot)
+        case .sourceLost(let slot): .source(slot: slot)
         case .speech(let mid, _): .speech(mid)
         case .layerSwitched(let slot, _, _, _): .layer(slot: slot)
         case .unusedLayers(let mid, _): .unusedLayers(mid)

@@ -24,6 +24,7 @@ package actor FakeMediaPlane: MediaPlane {
     private var loopLoad = LoopLoad()
     private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
+    private var refusedLocation: MediaLocation?
     private var isGateClosed = false
     /// Connections to tracks of this location wait at the gate; `nil` for none.
     private var gatedLocation: MediaLocation?
@@ -85,6 +86,7 @@ package actor FakeMediaPlane: MediaPlane {
         connectCount += 1
         if let source, source.location == gatedLocation { await passGate() }
         guard peers[slot.peer]?.send.contains(where: { $0.mid == slot.mid }) == true else { throw Refusal() }
+        if let source, source.location == refusedLocation { throw Refusal() }
         sources[slot] = source
         preferences[slot] = source == nil ? nil : preference
     }
@@ -121,6 +123,12 @@ package actor FakeMediaPlane: MediaPlane {
     package func setStatistics(_ statistics: PeerStatistics?, of peer: PeerID) { figures[peer] = statistics }
 
     package func setRefuses(_ refuses: Bool) { self.refuses = refuses }
+
+    /// From now on connections to tracks of `location` fail; `nil` for none.
+    package func setRefused(_ location: MediaLocation?) { refusedLocation = location }
+
+    /// A slot plays nothing from now on, as when its track does not come any more.
+    package func dropSource(of slot: TrackID) { sources[slot] = nil }
 
     /// Forgets a peer as if its transport had ended.
     package func lose(_ peer: PeerID) { peers[peer] = nil }

@@ -341,6 +341,54 @@ struct ClusterRoomsTests {
         }
     }
 
+    @Test func `a connection to another node's track that failed is made a second later`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        await bench.settle()
+        let (rooms, plane) = (bench.nodes[1].rooms, bench.nodes[1].bench.plane)
+        await plane.setRefused(bench.track(of: publisher).location)
+        let viewers = [try await bench.join(.recvonly, at: 1), try await bench.join(.recvonly, at: 1)]
+        await bench.settle()
+        let leaving = viewers[1]
+        #expect(await plane.sources.isEmpty)
+        let before = await plane.connectCount
+        await rooms.tick()
+        await bench.settle()
+        #expect(await plane.connectCount == before + 2)
+        await plane.setRefused(nil)
+        await bench.leave(leaving, at: 1)
+        await rooms.tick()
+        await bench.settle()
+        #expect(await bench.source(of: viewers[0], at: 1) == bench.track(of: publisher))
+        #expect(await plane.connectCount == before + 3, "only for the viewer that stayed")
+        await rooms.tick()
+        await bench.settle()
+        #expect(await plane.connectCount == before + 3)
+        // A failed connection to a track that left is forgotten.
+        await bench.nodes[1].bench.report(.sourceLost(slot: RoomsBench.mid), from: viewers[0].peer)
+        await bench.leave(publisher, at: 0)
+        await bench.settle()
+        let last = await plane.connectCount
+        await rooms.tick()
+        await bench.settle()
+        #expect(await plane.connectCount == last)
+    }
+
+    @Test func `a slot that lost its source gets it again a second later`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        let viewer = try await bench.join(.recvonly, at: 1) { $0.videoHeight = 180 }
+        await bench.settle()
+        let (rooms, plane) = (bench.nodes[1].rooms, bench.nodes[1].bench.plane)
+        let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
+        await plane.dropSource(of: slot)
+        await bench.nodes[1].bench.report(.sourceLost(slot: slot.mid), from: slot.peer)
+        await rooms.tick()
+        await bench.settle()
+        #expect(await bench.source(of: viewer, at: 1) == bench.track(of: publisher))
+        #expect(await plane.preferences[slot]?.height == 180)
+    }
+
     @Test func `a node tells of its own members and peers only`() async throws {
         let bench = ClusterBench(3)
         let own = try await bench.join(.recvonly, at: 0)

@@ -29,6 +29,15 @@ import Wire
         }
     }
 
+    /// The slots whose loss of their source was told.
+    private func lostSlots(_ world: World) -> Set<TrackID> {
+        Set(
+            world.nodeEvents.compactMap { peer, event in
+                if case .sourceLost(let slot) = event { TrackID(peer: peer, mid: slot) } else { nil }
+            }
+        )
+    }
+
     private func frames(_ viewer: World.Host) -> Int { viewer.client?.video?.framesDecoded ?? 0 }
 
     @Test func `a mirror of a track of this node goes when its origin does not know it`() throws {
@@ -125,7 +134,7 @@ import Wire
         for core in [origin, edge] { #expect(core.counters[.malformedRelay] == 0) }
     }
 
-    @Test func `a mirror that is asked for in vain goes after a few times`() throws {
+    @Test func `a mirror that is asked for in vain goes after a few times, and its owner is told`() throws {
         let world = try World(seed: 1_541, nodes: 2, sealsNodeLinks: true)
         let call = try CallAcrossLoops(world)
         let (origin, edge) = (call.world.loops[0].core, call.world.loops[1].core)
@@ -138,6 +147,13 @@ import Wire
         }
         #expect((5...7).contains(rounds), "\(rounds)")
         #expect(edge.gauges.connectedSlots == 0)
+        world.run(for: .milliseconds(100))
+        let viewer = call.viewers[1]
+        let slots = viewer.client.flatMap { edge.peer($0.id) }?.slots.map(\.id) ?? []
+        #expect(slots.count == 2 && lostSlots(world) == Set(slots))
+        let before = frames(viewer)
+        try world.connect(viewer, to: call.publisher)
+        #expect(world.run(for: .seconds(3)) { frames(viewer) > before + 10 })
     }
 
     /// The race between a loop that asks the gateway and the end of the gateway's mirror.
@@ -162,6 +178,8 @@ import Wire
         let before = frames(call.viewers[3])
         #expect(world.run(for: .seconds(3)) { frames(call.viewers[3]) > before + 10 })
         #expect(edge.gauges.mirroredTracks == 2 && edge.endedMirrors() == [])
+        let viewerOfEdge = try #require(call.viewers[3].client).id
+        #expect(!lostSlots(world).contains { $0.peer == viewerOfEdge })
         #expect(edge.nodeLinkStates(at: world.now).count == 1, "it is the gateway now")
         for viewer in call.viewers { world.remove(viewer) }
         world.remove(call.publisher)

@@ -21,8 +21,13 @@ extension Forwarder {
         }
     }
 
-    /// Ends a mirror although it is played: its slots play nothing from now on.
+    /// Ends a mirror although it is played: its slots play nothing from now on, of which their owner is told.
     func abandonMirror(_ mirror: ReceivedTrack, at now: Instant) {
+        for slot in mirror.slots { emit(.sourceLost(slot: slot.id.mid), of: slot.id.peer) }
+        endPlayedMirror(mirror, at: now)
+    }
+
+    private func endPlayedMirror(_ mirror: ReceivedTrack, at now: Instant) {
         relays.endExports(of: mirror)
         for slot in Array(mirror.slots) { slot.connect(to: nil, at: now) }
         removeUnusedMirror(of: mirror.id)
@@ -79,7 +84,7 @@ extension Forwarder {
             return
         }
         let slots = mirror.track.slots.map { ($0, $0.preference) }
-        abandonMirror(mirror.track, at: now)
+        endPlayedMirror(mirror.track, at: now)
         addMirror(track, as: relay, from: link, publishedAt: lost.origin, at: now)
         guard let replacement = relays.mirrors[track.id]?.track else { return }
         for (slot, preference) in slots { slot.connect(to: replacement, preference: preference, at: now) }

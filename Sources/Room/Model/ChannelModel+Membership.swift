@@ -275,7 +275,8 @@ extension ChannelModel {
             setupAdvanced(of: id, to: setup, peer, into: &effects)
         case .formatUnsupported(let slot, let codec):
             formatUnsupported(codec, in: slot, of: id, into: &effects)
-        case .data: break
+        // The owner of the model connects the slot again.
+        case .data, .sourceLost: break
         }
         return effects
     }

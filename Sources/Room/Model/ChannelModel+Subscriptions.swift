@@ -125,6 +125,22 @@ extension ChannelModel {
     }
 }
 
+// MARK: - Connections that failed
+
+extension ChannelModel {
+    /// The connections of slots to what they are to play, once more. Slots that are to play nothing or are gone have none.
+    package func connections(of slots: Set<TrackID>) -> [Effect] {
+        slots.compactMap { slot in
+            guard let viewer = participantOfPeer[slot.peer].flatMap({ viewers[$0] }), viewer.peer == slot.peer,
+                let state = viewer.slot(slot.mid), let track = state.source,
+                let sender = participantOfPeer[track.peer].flatMap({ participants[$0] })
+            else { return nil }
+            let source = PlacedTrack(track: track, location: sender.location)
+            return .connect(slot: slot, to: source, preference: state.preference, location: viewer.location)
+        }
+    }
+}
+
 // MARK: - Streams that start and end
 
 extension ChannelModel {

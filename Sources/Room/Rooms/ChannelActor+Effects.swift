@@ -196,7 +196,7 @@ extension ChannelActor {
                 }
             }
             for await refusal in group {
-                if let refusal { context.onEvent(.subscriptionFailed(slot: refusal.slot, refusal.error)) }
+                if let refusal { connectFailed(refusal.slot, refusal.error) }
             }
         }
     }
@@ -214,7 +214,17 @@ extension ChannelActor {
         do {
             try await context.plane(at: location).connect(slot: slot, to: target.source, preference: target.preference)
         } catch {
-            context.onEvent(.subscriptionFailed(slot: slot, "\(error)"))
+            connectFailed(slot, "\(error)")
         }
+    }
+
+    private func connectFailed(_ slot: TrackID, _ error: String) {
+        context.onEvent(.subscriptionFailed(slot: slot, error))
+        slotLacksSource(slot)
+    }
+
+    /// The slot plays nothing, although the model has a source for it.
+    func slotLacksSource(_ slot: TrackID) {
+        if !model.connections(of: [slot]).isEmpty { slotsToReconnect.insert(slot) }
     }
 }

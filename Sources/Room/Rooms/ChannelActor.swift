@@ -58,6 +58,8 @@ actor ChannelActor {
     /// Connections to sources on other loops that are under way, by slot. Each has its own task, so that a loop that
     /// does not answer delays only the slots that play its tracks.
     var crossLoopConnects: [TrackID: Task<Void, Never>] = [:]
+    /// Slots whose connection to a source failed or whose source was lost, until the next tick connects them again.
+    var slotsToReconnect: Set<TrackID> = []
     /// Transports to check for an ICE path, and the task that checks them.
     var uncheckedTransports: [(id: ParticipantID, peer: PeerID, location: MediaLocation)] = []
     var transportChecker: Task<Void, Never>?
@@ -102,6 +104,10 @@ actor ChannelActor {
                 if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
                     context.onEvent(.connected(attendance))
                 }
+            case .sourceLost(let mid):
+                slotLacksSource(TrackID(peer: peer, mid: mid))
+                publish()
+                continue
             case .formatUnsupported(let slot, let codec):
                 if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
                     context.onEvent(.formatUnsupported(attendance, slot: slot, codec))
@@ -134,7 +140,9 @@ actor ChannelActor {
     /// every change.
     func publish() {
         guard !isRetired else { return }
-        let summary = model.summary
+        var summary = model.summary
+        // Every second has a tick.
+        if !slotsToReconnect.isEmpty { summary.nextDeadlineSecond = .min }
         context.node.withModel { $0.summaryChanged(of: name, to: summary) }
         guard model.isUnused, workers.isEmpty, crossLoopConnects.isEmpty, transportChecker == nil, callsUnderWay == 0
         else { return }
@@ -151,7 +159,11 @@ actor ChannelActor {
         publish()
     }
 
-    func tick(at now: RoomTime) { perform(model.tick(at: now)) }
+    func tick(at now: RoomTime) {
+        let slots = slotsToReconnect
+        slotsToReconnect = []
+        perform(model.tick(at: now) + model.connections(of: slots))
+    }
 
     /// Ends every participant and every listener.
     func shutdown() {
