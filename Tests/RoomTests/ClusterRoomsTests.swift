@@ -414,6 +414,36 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 0).count == 4)
     }
 
+    @Test func `a node that gets the channel later knows who is fixed in focus`() async throws {
+        let bench = ClusterBench(4)
+        let spotlight = { (request: inout JoinRequest) in
+            request.following = .everyone
+            request.spotlight = Spotlight(number: 1, focus: .richest, unfocus: .level(0))
+        }
+        let (first, second) = (
+            try await bench.join(.sendrecv, at: 0, spotlight), try await bench.join(.sendrecv, at: 1, spotlight)
+        )
+        await bench.settle()
+        func focused(at node: Int) async -> [ParticipantID]? {
+            await bench.model(at: node)?.state.session?.speakers.focused
+        }
+        try await bench.nodes[0].rooms.focus(second.participant, in: Self.channel, isFixed: true)
+        await bench.settle()
+        _ = try await bench.join(.recvonly, at: 2, spotlight)
+        await bench.settle()
+        for node in 0..<3 { #expect(await focused(at: node) == [second.participant], "node \(node)") }
+        // Any node changes it.
+        try await bench.nodes[2].rooms.focus(first.participant, in: Self.channel, isFixed: true)
+        try await bench.nodes[2].rooms.unfocus(second.participant, in: Self.channel)
+        await bench.settle()
+        _ = try await bench.join(.recvonly, at: 3, spotlight)
+        await bench.settle()
+        for node in 0..<4 { #expect(await focused(at: node) == [first.participant], "node \(node)") }
+        await bench.leave(first, at: 0)
+        await bench.settle()
+        for node in 1..<4 { #expect(await bench.model(at: node)?.register.fixed == [], "node \(node)") }
+    }
+
     @Test func `the members of a lost node leave, and are back when it is`() async throws {
         let bench = ClusterBench(2)
         let (one, other) = (bench.nodes[0].incarnation, bench.nodes[1].incarnation)

@@ -17,6 +17,9 @@ struct ActiveSpeakersTests {
         case ceases(Int)
         case forward(Int)
         case fix(Int)
+        /// Another node told who is fixed, of whom only some are here.
+        case fixed([Int], here: Set<Int>)
+        case comes(Int)
         case dismiss(Int)
         case number(Int)
         case joins(Int?, unsaid: Int = Spotlight.numberDefault)
@@ -80,6 +83,21 @@ struct ActiveSpeakersTests {
         Row(name: "fixed whoever speaks", events: [.joins(1), .fix(1), .begins(0), .begins(2)], focused: [1]),
         Row(name: "fixed ones first", events: [.joins(2), .fix(1), .begins(0), .fix(3)], focused: [1, 3]),
         Row(name: "no longer fixed", events: [.joins(1), .fix(1), .forward(1), .begins(0)], focused: [0]),
+        Row(
+            name: "fixed at another node, before who speaks",
+            events: [.joins(2), .begins(0), .fixed([3, 1, 3], here: [1])],
+            focused: [1, 0]
+        ),
+        Row(
+            name: "fixed before it came",
+            events: [.joins(2), .begins(0), .fixed([3, 1], here: [1]), .comes(2), .comes(3)],
+            focused: [3, 1]
+        ),
+        Row(
+            name: "fixed no longer at another node",
+            events: [.joins(1), .fix(1), .fixed([], here: []), .begins(0)],
+            focused: [0]
+        ),
         Row(name: "dismissed until it begins", events: [.joins(1), .begins(0), .dismiss(0), .ceases(0)], focused: []),
         Row(name: "dismissed and begins", events: [.joins(1), .begins(0), .dismiss(0), .begins(0)], focused: [0]),
         Row(
@@ -102,6 +120,9 @@ struct ActiveSpeakersTests {
             case .ceases(let who): speakers.stoppedSpeaking(Self.ids[who])
             case .forward(let who): speakers.focus(Self.ids[who], isFixed: false)
             case .fix(let who): speakers.focus(Self.ids[who], isFixed: true)
+            case .fixed(let all, let here):
+                speakers.setFixed(all.map { Self.ids[$0] }) { id in here.contains { Self.ids[$0] == id } }
+            case .comes(let who): _ = speakers.came(Self.ids[who])
             case .dismiss(let who): speakers.remove(Self.ids[who])
             case .number(let number): speakers.change(number: number)
             case .joins(let number, let unsaid):

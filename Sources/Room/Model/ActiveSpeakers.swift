@@ -16,7 +16,10 @@ struct ActiveSpeakers: Sendable, Codable {
         }
     }
     private var entries: [ParticipantID: Entry] = [:]
-    private var fixed: [ParticipantID: UInt64] = [:]
+    /// Members that other nodes may fix: more than are ever in focus.
+    private static let fixedMax = 64
+    /// In the order of the requests. One without an entry has not come to this node yet, and is in focus when it does.
+    private(set) var fixed: [ParticipantID] = []
     private var changeNext: UInt64 = 0
     private(set) var requestedNumber: Int?
     /// `nil` while nobody joined with spotlight.
@@ -29,7 +32,7 @@ struct ActiveSpeakers: Sendable, Codable {
     /// The most members in focus.
     var number: Int { requestedNumber ?? defaultNumber ?? Spotlight.numberDefault }
     func isFocused(_ id: ParticipantID) -> Bool { focused.contains(id) }
-    func isFixed(_ id: ParticipantID) -> Bool { fixed[id] != nil }
+    func isFixed(_ id: ParticipantID) -> Bool { fixed.contains(id) }
 
     mutating func joined(with spotlight: Spotlight) {
         let nearest = { (number: Int) in
@@ -53,20 +56,42 @@ struct ActiveSpeakers: Sendable, Codable {
 
     mutating func focus(_ id: ParticipantID, isFixed: Bool) {
         entries[id] = Entry(state: .focusedByRequest, since: nextChange())
-        fixed[id] = isFixed ? fixed[id] ?? nextChange() : nil
+        if !isFixed {
+            fixed.removeAll { $0 == id }
+        } else if !fixed.contains(id) {
+            fixed.append(id)
+        }
+    }
+
+    /// Takes over which members are fixed. Those that are not here yet are fixed when they come.
+    mutating func setFixed(_ members: [ParticipantID], isHere: (ParticipantID) -> Bool) {
+        fixed = []
+        for id in members.prefix(Self.fixedMax) where !fixed.contains(id) {
+            fixed.append(id)
+            if isHere(id) { _ = came(id) }
+        }
+    }
+
+    /// A member may be in focus from now on.
+    /// - Returns: whether it is fixed and was not here before.
+    mutating func came(_ id: ParticipantID) -> Bool {
+        guard fixed.contains(id), entries[id] == nil else { return false }
+        entries[id] = Entry(state: .silent, since: nextChange())
+        return true
     }
 
     /// Removes a member from the ranking until it speaks again.
     mutating func remove(_ id: ParticipantID) {
         entries[id] = nil
-        fixed[id] = nil
+        fixed.removeAll { $0 == id }
     }
 
     /// Ranks all members and returns those whose focus changed.
     mutating func update() -> (focused: [ParticipantID], unfocused: [ParticipantID]) {
         guard isInUse else { return ([], []) }
-        let pinned = fixed.sorted { $0.value < $1.value }.map(\.key)
-        let ranked = entries.filter { fixed[$0.key] == nil }.sorted { $0.value.ranksAbove($1.value) }.map(\.key)
+        let pinned = fixed.filter { entries[$0] != nil }
+        let others = entries.filter { !pinned.contains($0.key) }
+        let ranked = others.sorted { $0.value.ranksAbove($1.value) }.map(\.key)
         let before = focused
         focused = Array((pinned + ranked).prefix(number))
         return (focused.filter { !before.contains($0) }, before.filter { !focused.contains($0) })

@@ -165,6 +165,7 @@ extension ChannelModel {
             state.counts.add(1, participant.role)
             if participant.role.publishes { wentLive(participant, into: &effects) }
             announce(participant, into: &effects)
+            updateFocus(afterComing: id, into: &effects)
         }
         guard let participant = participants[id], isInterrupted(id) != record.isInterrupted else { return }
         participants[id]?.resumption = record.isInterrupted ? .elsewhere : nil

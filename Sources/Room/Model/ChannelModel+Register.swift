@@ -12,7 +12,8 @@ extension ChannelModel {
             filters: session.filters.filters,
             spotlightNumber: session.speakers.requestedNumber,
             profile: session.profile,
-            holds: session.holds
+            holds: session.holds,
+            fixed: session.speakers.fixed
         )
     }
 
@@ -37,6 +38,9 @@ extension ChannelModel {
         if let profile = register.profile { state.session?.profile = profile }
         if let number = register.spotlightNumber, Spotlight.numbers.contains(number) {
             state.session?.speakers.change(number: number)
+        }
+        if let fixed = register.fixed {
+            state.session?.speakers.setFixed(fixed) { participants[$0]?.isLive == true }
         }
         var effects: [Effect] = []
         updateFocus(into: &effects)

@@ -83,6 +83,7 @@ extension ChannelModel {
         if let followers = state.followers[id] { updateSlots(of: followers, into: &effects) }
         guard participant.isConnected else { return }
         announce(participant, into: &effects)
+        updateFocus(afterComing: id, into: &effects)
         for mid in participant.speaking { speechChanged(of: id, in: mid, isSpeaking: true, into: &effects) }
     }
 

@@ -77,7 +77,7 @@ extension ChannelModel {
         isTold: Bool = false
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
-        state.session?.speakers.focus(id, isFixed: isFixed)
+        changeFocus(isTold: isTold) { $0.focus(id, isFixed: isFixed) }
         var effects = isTold ? [] : requestsToOthers(.focus(id, isFixed: isFixed))
         updateFocus(into: &effects)
         return effects
@@ -92,10 +92,19 @@ extension ChannelModel {
         isTold: Bool = false
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
-        state.session?.speakers.remove(id)
+        changeFocus(isTold: isTold) { $0.remove(id) }
         var effects = isTold ? [] : requestsToOthers(.unfocus(id))
         updateFocus(into: &effects)
         return effects
+    }
+
+    /// Nodes that get the channel later learn who is fixed.
+    private mutating func changeFocus(isTold: Bool, _ change: (inout ActiveSpeakers) -> Void) {
+        guard var speakers = state.session?.speakers else { return }
+        change(&speakers)
+        let isRegisterChanged = !isTold && speakers.fixed != state.session?.speakers.fixed
+        state.session?.speakers = speakers
+        if isRegisterChanged { registerChanged() }
     }
 
     private func checkSender(_ id: ParticipantID) throws(RoomError) {
@@ -141,6 +150,12 @@ extension ChannelModel {
         guard viewers[id]?.usesSpotlight == true else { throw .spotlightUnused }
         viewers[id]?.requestSpotlightLayers(layers, of: sender)
         return updateSlots(afterRequestBy: id, of: sender)
+    }
+
+    /// A sender went live, which another node may have fixed in focus before.
+    mutating func updateFocus(afterComing id: ParticipantID, into effects: inout [Effect]) {
+        guard participants[id]?.isLive == true, state.session?.speakers.came(id) == true else { return }
+        updateFocus(into: &effects)
     }
 
     /// Ranks the speakers, updates the slots that may play those whose focus changed, and notifies members.

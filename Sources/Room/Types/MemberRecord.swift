@@ -105,6 +105,8 @@ public struct ChannelRegister: Hashable, Sendable, Codable {
     var profile: ChannelProfile?
     /// What operators decided about users.
     var holds = OperatorHolds()
+    /// The senders that operators fixed in focus, in the order of the requests; `nil` of a node whose build does not tell.
+    var fixed: [ParticipantID]?
 
     func isNewer(than other: Self) -> Bool { (version, node.rawValue) > (other.version, other.node.rawValue) }
 }
