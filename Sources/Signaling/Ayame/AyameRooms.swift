@@ -178,14 +178,15 @@ public final class AyameRooms: Sendable {
     }
 
     /// Ends the room of a member that left. The other member gets a `bye`, unless it is standalone.
-    /// - Parameter reason: why it left, for reports.
+    /// - Parameter reason: why it left, for reports. The end of the channel is also the other member's reason.
     func leave(_ name: ChannelName, _ connectionID: String, reason: String = RelayReport.leftByItself) {
         rooms.withLock { rooms in
             guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID })
             else { return }
-            let bye = AyameClose.bye
-            _ = end(&rooms, name) { $0.connectionID == connectionID ? reason : bye.close.reason }
-            for other in members where other.connectionID != connectionID { other.leave(bye) }
+            let terminated = AyameClose(.channelTerminated)
+            let close = reason == terminated.close.reason ? terminated : .bye
+            _ = end(&rooms, name) { $0.connectionID == connectionID ? reason : close.close.reason }
+            for other in members where other.connectionID != connectionID { other.leave(close) }
         }
     }
 }

@@ -258,6 +258,21 @@ struct AyameCallsTests {
         await expectNothingLeft()
     }
 
+    @Test(arguments: [false, true])
+    func `the end of a channel at the node of one client has the same reason for the other one`(
+        isOtherAtHome: Bool
+    ) async throws {
+        let (one, two) = (RelayClient("alice"), RelayClient("bob"))
+        #expect(try await two.join(isOtherAtHome ? a : c) == .joined(.direct))
+        #expect(try await one.join(b) == .joined(.direct))
+        for client in [one, two] { client.forget() }
+        #expect(b.end(by: .terminated(room)) == [one.id])
+        for client in [one, two] { #expect(await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
+        let last = ["left bob CHANNEL-TERMINATED", "left alice CHANNEL-TERMINATED", "closed"]
+        await expectNothingLeft()
+        #expect(kept.words.suffix(3) == last)
+    }
+
     @Test func `a block ends this node's registrations at other nodes`() async throws {
         let (one, two) = try await call()
         let others = Block(.user("nobody"))
