@@ -6,11 +6,12 @@ struct BlockTable: Sendable {
     private var blocks: [Block.Subject: Block] = [:]
 
     /// Adds a block, or replaces the one of the same subject.
+    /// - Parameter countMax: the most blocks that there are with it.
     /// - Throws: ``RoomError/blocksFull``.
-    mutating func set(_ block: Block, at now: RoomTime) throws(RoomError) {
-        if blocks[block.subject] == nil, blocks.count >= Self.countMax {
+    mutating func set(_ block: Block, countMax: Int = Self.countMax, at now: RoomTime) throws(RoomError) {
+        if blocks[block.subject] == nil, blocks.count >= countMax {
             blocks = blocks.filter { !$0.value.isOver(at: now.unixSeconds) }
-            guard blocks.count < Self.countMax else { throw .blocksFull }
+            guard blocks.count < countMax else { throw .blocksFull }
         }
         blocks[block.subject] = block
     }

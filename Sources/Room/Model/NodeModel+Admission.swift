@@ -275,6 +275,13 @@ extension NodeModel {
     /// - Throws: ``RoomError/blocksFull``.
     package mutating func blocked(_ block: Block, at now: RoomTime) throws(RoomError) { try blocks.set(block, at: now) }
 
+    /// Takes a block of another node. There may be twice as many as one node sets, because two nodes may each have set the
+    /// last one.
+    /// - Throws: ``RoomError/blocksFull``.
+    mutating func blockedElsewhere(_ block: Block, at now: RoomTime) throws(RoomError) {
+        try blocks.set(block, countMax: 2 * BlockTable.countMax, at: now)
+    }
+
     /// - Returns: whether there was a block.
     package mutating func blockLifted(of subject: Block.Subject, at now: RoomTime) -> Bool {
         blocks.lift(subject, at: now)

@@ -94,20 +94,20 @@ extension Rooms {
         return report(.blocked(block), after: await endParticipants(refusedBy: block))
     }
 
-    /// Takes a block that was set at any node of the cluster, or with `nil` lifted. It is refused here as well then, unless
-    /// the table of blocks is full.
-    public func take(_ block: Block?, of subject: Block.Subject) async {
+    /// Takes a block that was set at any node of the cluster, or with `nil` lifted. Whom it refuses is refused here as well.
+    /// - Returns: `false` when the table of blocks is full: the block ended participants, and does not refuse newcomers.
+    public func take(_ block: Block?, of subject: Block.Subject) async -> Bool {
         let now = environment.clock.now()
         guard let block, !block.isOver(at: now.unixSeconds) else {
             _ = node.withModel { $0.blockLifted(of: subject, at: now) }
-            return
+            return true
         }
-        let isKnown = node.withModel { node in
-            defer { try? node.blocked(block, at: now) }
-            return node.block(of: subject, at: now) == block
+        let (isKnown, isKept) = node.withModel { node in
+            let isKnown = node.block(of: subject, at: now) == block
+            return (isKnown, (try? node.blockedElsewhere(block, at: now)) != nil)
         }
-        guard !isKnown else { return }
-        _ = report(.blocked(block), after: await endParticipants(refusedBy: block))
+        if !isKnown { _ = report(.blocked(block), after: await endParticipants(refusedBy: block)) }
+        return isKept
     }
 
     /// Calls an observer for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts. It must not

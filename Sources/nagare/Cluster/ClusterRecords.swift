@@ -30,11 +30,19 @@ enum ClusterRecords {
         }
         records.use(block) { name, value in
             guard let subject = try? JSONDecoder().decode(Block.Subject.self, from: Data(name.utf8)) else { return }
-            guard let value else { return await rooms.take(nil, of: subject) }
+            guard let value else {
+                _ = await rooms.take(nil, of: subject)
+                return
+            }
             // A block of a later version is none that this build could lift.
             guard let block = try? JSONDecoder().decode(Block.self, from: Data(value.utf8)), block.subject == subject
             else { return }
-            await rooms.take(block, of: subject)
+            if await !rooms.take(block, of: subject) {
+                logger.warning(
+                    "A block of another node is not kept, because this node has too many blocks. Lift some.",
+                    metadata: ["kind": "\(Self.block)"]
+                )
+            }
         }
         subscriptions.onChange { id, value in set(RecordKey(kind: subscription, name: id), value, nil) }
         records.use(subscription) { id, value in subscriptions.take(value, of: id) }
