@@ -239,6 +239,57 @@ import Wire
         #expect(call.edge.nodeLinkStates(at: call.world.now).count == 1, "the same link")
     }
 
+    @Test func `a link that neither end needs ends after a minute, and another one is made`() throws {
+        let call = try startCall(seed: 1_082)
+        let world = call.world
+        /// Lets time pass in which loops look for what is to be asked for again.
+        func pass(_ seconds: Int, _ cores: [Forwarder]) {
+            for _ in 0..<seconds {
+                world.run(for: .seconds(1))
+                for core in cores { #expect(core.mirrorsToRenew(at: world.now) == []) }
+            }
+        }
+        pass(62, [call.origin, call.edge])
+        world.remove(call.viewers[1])
+        pass(30, [call.origin, call.edge])
+        // Asked for, and not used after all.
+        let end = try call.edge.nodeLinkEnd(to: world.location(ofLoop: 0), at: world.now)
+        pass(40, [call.origin, call.edge])
+        #expect(call.origin.nodeLinkStates(at: world.now) == [] && call.edge.hasNodeLink(end))
+        let again = try world.watch(loop: 1)
+        try world.connect(again, to: call.publisher)
+        #expect(world.run(for: .seconds(2)) { again.client?.video?.framesDecoded ?? 0 > 0 })
+        // A minute after the last viewer one end is gone and the other one is not.
+        world.remove(again)
+        pass(62, [call.edge])
+        #expect(call.edge.nodeLinkStates(at: world.now) == [] && !call.edge.hasNodeLink(end))
+        #expect(call.origin.nodeLinkStates(at: world.now).count == 1)
+        let last = try world.watch(loop: 1)
+        try world.connect(last, to: call.publisher)
+        #expect(world.run(for: .seconds(2)) { last.client?.video?.framesDecoded ?? 0 > 0 })
+    }
+
+    @Test func `the end of a link stays while the other one sends`() throws {
+        let call = try startCall(seed: 1_083)
+        let world = call.world
+        call.publisher.client?.setSending(false)
+        world.run(for: .seconds(2))
+        // The end of the mirror is lost, and no packet shows that it is not known.
+        var conditions = LinkConditions.perfect
+        conditions.outages = [world.now..<world.now + .seconds(1)]
+        call.setLink(conditions)
+        world.remove(call.viewers[1])
+        for _ in 0..<70 {
+            world.run(for: .seconds(1))
+            _ = call.edge.mirrorsToRenew(at: world.now)
+        }
+        #expect(call.edge.nodeLinkStates(at: world.now).map(\.isUsed) == [false])
+        #expect(call.origin.nodeLinkStates(at: world.now).map(\.isUsed) == [true])
+        call.publisher.client?.setSending(true)
+        world.run(for: .seconds(2))
+        #expect(call.origin.nodeLinkStates(at: world.now).map(\.isUsed) == [false])
+    }
+
     @Test func `a lost end of a subscription is said again`() throws {
         let call = try startCall(seed: 1_091)
         var conditions = LinkConditions.perfect

@@ -30,7 +30,10 @@ extension Forwarder {
     public func nodeLinkEnd(to location: MediaLocation, at now: Instant) throws(ForwarderError) -> NodeLinkEnd {
         guard nodeLinks.isStarted, location.node != nodeLinks.location.node else { throw .unknownLocation(location) }
         nodeLinks.now = now
-        if let link = nodeLinks.link(to: location) { return nodeLinks.end(of: link) }
+        if let link = nodeLinks.link(to: location) {
+            link.noteWanted()
+            return nodeLinks.end(of: link)
+        }
         let link = try nodeLinks.makeLink(to: location)
         relays.setNodeLink(link, as: link.id)
         return nodeLinks.end(of: link)
@@ -81,18 +84,28 @@ extension Forwarder {
         for link in nodeLinks.all where link.location.node == node {
             relays.endExports(over: link.id)
             for mirror in relays.mirrors(from: link.id) { abandonMirror(mirror, at: now) }
-            relays.removeNodeLink(link.id)
-            nodeLinks.remove(link)
+            remove(link)
         }
     }
 
+    /// Removes a link that nothing crosses.
+    private func remove(_ link: NodeLink) {
+        relays.removeNodeLink(link.id)
+        nodeLinks.remove(link)
+    }
+
     /// The mirrors to ask for once more, as for the first time (``nodeLinkEnd(to:at:)``, then ``joinNodeLink(_:at:)`` with the
-    /// answer), because the other node may have forgotten them. To be called about once a second.
+    /// answer), because the other node may have forgotten them. Links that neither end needs end. To be called about once a
+    /// second.
     public func mirrorsToRenew(at now: Instant) -> [LostMirror] {
         nodeLinks.now = now
         relays.repeatUnsubscriptions()
         var lost: [LostMirror] = []
         for link in nodeLinks.all {
+            guard !link.isAbandoned(at: now) else {
+                remove(link)
+                continue
+            }
             guard let scope = link.renewal.next(isSilent: link.state.isDown, at: now) else { continue }
             let mirrors = relays.mirrors(from: link.id)
             for track in scope == .all ? mirrors[...] : mirrors.prefix(1) {

@@ -16,6 +16,9 @@ final class NodeLink: RelayLink {
     private static let tailDelay = Interval.milliseconds(30)
     /// Without a datagram for this long a link that is used counts as down.
     private static let silenceMax = Interval.seconds(3)
+    /// A link that no track crosses ends when nothing has come over it for this long. An end that still sends a track probes
+    /// every second.
+    private static let unusedMax = Interval.seconds(60)
     /// The most times that a packet is repaired.
     private static let repairsMax: UInt8 = 2
     /// Sender clocks that wait for the first measurement of the other end's clock.
@@ -103,6 +106,16 @@ final class NodeLink: RelayLink {
         unsafe traffic.pointee.receivedAt = max(traffic.pointee.receivedAt, now)
         unsafe traffic.pointee.wantsReport = traffic.pointee.isJoined
         markDirty()
+    }
+
+    /// A call is about to use the link.
+    func noteWanted() {
+        if users == 0 { unsafe traffic.pointee.receivedAt = max(traffic.pointee.receivedAt, now) }
+    }
+
+    /// Whether neither end needs the link. An end that comes back to it gets a new link.
+    func isAbandoned(at now: Instant) -> Bool {
+        unsafe users == 0 && now - traffic.pointee.receivedAt > Self.unusedMax
     }
 
     private func isSilent(at now: Instant) -> Bool {
