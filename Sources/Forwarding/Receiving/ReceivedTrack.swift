@@ -253,7 +253,7 @@ package final class ReceivedTrack {
     /// Whether a slot made the choice, here or on a loop that the track goes on to.
     private func isChosen(_ place: Int) -> Bool {
         if slotCounts[place] > 0 { return true }
-        return !exports.isEmpty && exports.contains { $0.choices.contains(LayerChoices(place: place)) }
+        return exports.contains { $0.choices.contains(LayerChoices(place: place)) }
     }
 
     /// Of a mirror: forgets what the choices name that nobody makes any more, because the origin does not update those.
