@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import Callable, Iterator
 
@@ -109,9 +110,15 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
     given_up = {name: node.metrics()[GIVEN_UP] for name, node in cluster.nodes.items()}
     third = stream(cluster["a"], cluster["c"], channel)
     away = stream(cluster["a"], cluster["b"], f"{channel}-away")
+    # Its publisher is known at the other node, and nobody there receives it.
+    unseen = f"{channel}-unseen"
+    join("sendonly", at=cluster["b"], to=unseen).connected()
+    publisher = Stream.run(cluster["a"], unseen, "--subscribers", "0", "--duration", "60")
+    cluster.await_members(unseen, 2, at="b")
     network.cut(("a", "b"))
     for name in "ab":
         wait_until(lambda: cluster[name].metrics()["nagare_cluster_links{state=down}"] == 1, "the lost link", 20)
+    viewer = Stream.run(cluster["b"], unseen, "--publishers", "0", "--subscribers", "1", "--duration", "20")
     # Longer than it takes to give a node up. The third hears both.
     late = join("recvonly", at=cluster["a"]).connected()
     leaving.end()
@@ -129,6 +136,11 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
         cluster["b"], "--publishers", "0", "--subscribers", "1", "--duration", "1", channel=f"{channel}-away"
     )
     assert again["window"]["video"]["packetsReceived"] > 0
+    # Who came when the track could not be asked for gets it, too.
+    out, errors = viewer.communicate(timeout=60)
+    assert viewer.returncode == 0 and json.loads(out)["window"]["video"]["packetsReceived"] > 0, errors[-2000:]
+    publisher.terminate()
+    publisher.communicate(timeout=30)
     # Each was created once, and only who left was destroyed, once.
     members["a"].await_notification("connection.destroyed", connection_id=leaving.connection)
     members["b"].await_notification("connection.created", connection_id=late.connection)
