@@ -135,7 +135,13 @@ public struct SimulatedCluster: Sendable {
             if case .success(let answer) = result { inspect(runs[index].membership, answer) }
         }
         runs[index].events += events
-        if events.contains(.enlisted) || events.contains(.storeChanged) {
+        let isUnknown = events.contains { event in
+            switch event {
+            case .enlisted, .storeChanged: true
+            case .fenced, .storeLost, .storeReturned, .viewChanged: false
+            }
+        }
+        if isUnknown {
             runs[index].membership.attachLater(runs[index].rooms, at: now)
         }
     }

@@ -169,7 +169,11 @@ import Wire
         var membership = try Self.enlisted()
         try Self.beat(&membership, .success(Self.answer()), at: Self.start)
         var now = Self.start + .seconds(1)
-        #expect(try Self.beat(&membership, .success(Self.answer(generation: 2)), at: now).events == [.storeChanged])
+        #expect(
+            try Self.beat(&membership, .success(Self.answer(generation: 2)), at: now).events == [
+                .storeChanged(.emptied)
+            ]
+        )
         let rooms = try (0..<1_000).map { try Given.room("room-\($0)") }
         membership.attachLater(rooms, at: now)
         membership.attachLater(rooms, at: now)

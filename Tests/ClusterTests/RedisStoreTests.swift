@@ -2,6 +2,8 @@ import Foundation
 import Logging
 import MediaTypes
 import NIOCore
+import NIOPosix
+import Synchronization
 import TestSupport
 import Testing
 
@@ -11,12 +13,17 @@ import Testing
 struct ServedStore: TestedStore {
     let server: RedisServer
     let store: RedisStore
+    let incidents = StoreIncidents()
     private let connection: RedisConnection
 
     /// - Parameter deadline: of scripts and heartbeats.
     init(deadline: Duration = .seconds(30)) async throws {
         server = try await RedisServer()
-        store = try RedisStoreTests.store("redis://127.0.0.1:\(server.port)", deadline: deadline)
+        store = try RedisStoreTests.store(
+            "redis://127.0.0.1:\(server.port)",
+            deadline: deadline,
+            incidents: incidents
+        )
         connection = try await RedisConnection.open(server.address, tls: nil)
         // Opens the connection, without a trace.
         _ = try await store.enlist(Enlist(node: Given.node("first"), candidate: Given.generation(9)))
@@ -74,7 +81,8 @@ struct ServedStore: TestedStore {
     static func store(
         _ url: String,
         certificateAuthority: String? = nil,
-        deadline: Duration = .seconds(30)
+        deadline: Duration = .seconds(30),
+        incidents: StoreIncidents = StoreIncidents()
     ) throws -> RedisStore {
         try RedisStore(
             RedisEndpoint(url),
@@ -82,6 +90,7 @@ struct ServedStore: TestedStore {
             certificateAuthority: certificateAuthority,
             scriptDeadline: deadline,
             heartbeatDeadline: deadline,
+            incidents: incidents,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         )
     }
@@ -178,6 +187,7 @@ struct ServedStore: TestedStore {
         try await limit("1")
         for _ in 0..<3 { #expect(await Self.failure { _ = try await served.beat(Self.beat()) } == .down("OOM")) }
         #expect(await !served.store.isUp)
+        #expect(StoreIncident.allCases.map(served.incidents.count(of:)) == [0, 0, 1, 0, 0, 0, 0], "full, once")
         let detach = try Detach(room: Given.room("r"), instance: Given.instance("a", 7))
         #expect(await Self.failure { _ = try await served.detach(detach) } == .unavailable)
         try await limit("0")
@@ -192,8 +202,25 @@ struct ServedStore: TestedStore {
         served.server.send(SIGSTOP)
         for _ in 0..<3 { #expect(await Self.failure { _ = try await served.attach(attach) } == .timedOut) }
         #expect(await Self.failure { _ = try await served.attach(attach) } == .unavailable)
+        #expect(StoreIncident.allCases.map(served.incidents.count(of:)) == [0, 1, 0, 0, 0, 0, 0], "slow, once")
         served.server.send(SIGCONT)
         while await !served.store.isUp { _ = try? await served.beat(Self.beat()) }
         #expect(try await served.attach(attach).anchor == Given.instance("a", 7))
+    }
+
+    @Test func `a connection that goes silent is replaced`() async throws {
+        let accepted = Atomic(0)
+        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                accepted.add(1, ordering: .relaxed)
+                return channel.eventLoop.makeSucceededVoidFuture()
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        let port = try #require(listener.localAddress?.port)
+        let store = try Self.store("redis://127.0.0.1:\(port)", deadline: .milliseconds(50))
+        for _ in 0..<3 { #expect(await Self.failure { _ = try await store.beat(Self.beat()) } == .timedOut) }
+        #expect(await !store.isUp)
+        while accepted.load(ordering: .relaxed) < 3 { await Task.yield() }
+        try await listener.close()
     }
 }

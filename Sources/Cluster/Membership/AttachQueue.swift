@@ -13,6 +13,8 @@ struct AttachQueue: Hashable, Sendable {
     private var queued: Set<RoomName> = []
     private var nextBatch: Instant?
     private var batchCount = 1
+    /// The rooms of the present batch that are not attached yet.
+    private var batchRest = 1
 
     var count: Int { queued.count }
     /// With rooms that ended and are not removed yet.
@@ -20,12 +22,13 @@ struct AttachQueue: Hashable, Sendable {
     var nextDeadline: Instant? { queued.isEmpty ? nil : nextBatch }
 
     /// Adds rooms at random places, because nodes that share rooms should not attach them in the same order. All that are
-    /// queued then are spread from now on.
+    /// queued then are spread from now on, but never slower than before: rooms whose attaching failed would hold up the rest.
     mutating func add(
         _ names: some Sequence<RoomName>,
         using generator: inout some RandomNumberGenerator,
         at now: Instant
     ) {
+        let (wasEmpty, before) = (queued.isEmpty, batchCount)
         for name in names where queued.insert(name).inserted {
             rooms.append(name)
             rooms.swapAt(Int.random(in: 0..<rooms.count, using: &generator), rooms.count - 1)
@@ -37,7 +40,9 @@ struct AttachQueue: Hashable, Sendable {
             rooms.removeAll { !queued.contains($0) || !kept.insert($0).inserted }
         }
         let batches = max(Int(Self.spread.nanoseconds / Self.batchInterval.nanoseconds), 1)
-        batchCount = (queued.count + batches - 1) / batches
+        let needed = (queued.count + batches - 1) / batches
+        batchCount = wasEmpty ? needed : max(before, needed)
+        batchRest = wasEmpty ? needed : batchRest + batchCount - before
         nextBatch = max(nextBatch ?? now, now)
     }
 
@@ -48,16 +53,22 @@ struct AttachQueue: Hashable, Sendable {
     }
 
     /// The rooms to attach now.
-    mutating func next(at now: Instant) -> [RoomName] {
-        guard let nextBatch, now >= nextBatch, !queued.isEmpty else { return [] }
+    /// - Parameter count: the most rooms to return. The rest of their batch does not wait for the next one.
+    mutating func next(at now: Instant, max count: Int = .max) -> [RoomName] {
+        guard let due = nextBatch, now >= due, !queued.isEmpty else { return [] }
         var batch: [RoomName] = []
-        while batch.count < batchCount, let name = rooms.popLast() {
+        let most = min(batchRest, count)
+        while batch.count < most, let name = rooms.popLast() {
             if queued.remove(name) != nil { batch.append(name) }
         }
-        self.nextBatch = now + Self.batchInterval
+        batchRest -= batch.count
+        if batchRest <= 0 {
+            batchRest = batchCount
+            nextBatch = max(due + Self.batchInterval, now)
+        }
         if queued.isEmpty {
             rooms = []
-            self.nextBatch = nil
+            nextBatch = nil
         }
         return batch
     }

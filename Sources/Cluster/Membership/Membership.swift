@@ -18,8 +18,9 @@ public struct Membership: Sendable {
         case enlisted
         /// Another run of this node has a higher incarnation. This one takes no new rooms any more.
         case fenced
-        /// The store lost what it knew, wholly or in part. All rooms have to be attached again.
-        case storeChanged
+        /// The store lost what it knew, wholly (``StoreIncident/emptied``) or in part (``StoreIncident/olderCopy``). All rooms
+        /// have to be attached again.
+        case storeChanged(StoreIncident)
         case storeLost(StoreError)
         case storeReturned
         /// ``Membership/view`` is another one.
@@ -146,6 +147,13 @@ public struct Membership: Sendable {
         return entry
     }
 
+    /// The runs in a room's entry that a later run of the same node has replaced.
+    func replaced(in entry: RoomEntry) -> [NodeID: NodeIncarnation] {
+        entry.nodes.mapValues(\.incarnation).filter { node, incarnation in
+            view[node].map { incarnation.rawValue < $0.instance.incarnation.rawValue } ?? false
+        }
+    }
+
     // MARK: Requests
 
     /// When to call ``nextRequest(at:)`` and ``nextRooms(at:)``; `nil` while only an answer is awaited.
@@ -236,7 +244,7 @@ public struct Membership: Sendable {
     private mutating func apply(_ answer: BeatAnswer, at now: Instant) -> [Event] {
         var events: [Event] = []
         let isOtherStore = generation != nil && answer.generation != generation
-        if isOtherStore { events.append(.storeChanged) }
+        if isOtherStore { events.append(.storeChanged(incident(of: answer))) }
         if let telling {
             told = telling
             toldAt = now
@@ -257,6 +265,11 @@ public struct Membership: Sendable {
         if take(answer, at: now) { events.append(.viewChanged) }
         attachAwaited(at: now)
         return events
+    }
+
+    /// An empty store counts its changes from the first node on that tells it of itself. A copy has far more behind it.
+    private func incident(of answer: BeatAnswer) -> StoreIncident {
+        answer.revision <= Int64(view.members.count) + 1 ? .emptied : .olderCopy
     }
 
     private func isFencedBy(_ answer: BeatAnswer) -> Bool {
@@ -324,7 +337,8 @@ public struct Membership: Sendable {
     private var mayAttach: Bool { isStoreUp && !isFenced && instance.incarnation.isAssigned }
 
     /// The rooms to attach now. None while the store does not answer or the node is fenced.
-    public mutating func nextRooms(at now: Instant) -> [RoomName] {
-        mayAttach ? attachQueue.next(at: now) : []
+    /// - Parameter count: the most rooms to return.
+    public mutating func nextRooms(at now: Instant, max count: Int = .max) -> [RoomName] {
+        mayAttach ? attachQueue.next(at: now, max: count) : []
     }
 }

@@ -13,8 +13,12 @@ package actor ClusterMembership {
     }
 
     private static let tickInterval = Duration.milliseconds(100)
-    /// Attaches that are under way at once.
+    /// Attaches for newcomers that are under way at once, and as many of rooms that are told later or again.
     private static let attachesMax = 64
+    /// Rooms that ended without the store's knowledge.
+    private static let undetachedMax = 10_000
+    /// Such rooms that the store is told of at once.
+    private static let lateDetachesMax = 16
 
     private var membership: Membership
     private let store: any ClusterStore
@@ -23,13 +27,22 @@ package actor ClusterMembership {
     private let logger: Logger
     private let onEvent: @Sendable (Event) -> Void
     private var sessions: [RoomName: RoomSession] = [:]
+    /// The sessions that the store has of these rooms, for a store that lost them.
+    private var adopted: [RoomName: RoomSession] = [:]
+    /// Rooms that the store takes for rooms of this node, which they are no longer.
+    private var undetached: Set<RoomName> = []
+    private let incidents: StoreIncidents
     private var savedView: SavedView?
     private var attaching = 0
+    private var requesting = 0
+    private var attachingLater = 0
+    private var detachingLater = 0
 
     package init(
         _ configuration: ClusterConfiguration,
         store: any ClusterStore,
         clock: RoomClock = .system,
+        incidents: StoreIncidents = StoreIncidents(),
         logger: Logger,
         onEvent: @escaping @Sendable (Event) -> Void
     ) throws(RecordTooLong) {
@@ -53,6 +66,7 @@ package actor ClusterMembership {
         )
         self.store = store
         self.clock = clock
+        self.incidents = incidents
         self.logger = logger
         self.onEvent = onEvent
     }
@@ -68,6 +82,9 @@ package actor ClusterMembership {
     package var isFenced: Bool { membership.isFenced }
     package var takesNewRooms: Bool { membership.takesNewRooms }
     package var roomsWaiting: Int { membership.roomsWaiting }
+
+    /// Whether nothing that ``tick()`` began is under way.
+    var isIdle: Bool { requesting == 0 && attachingLater == 0 && detachingLater == 0 }
 
     // MARK: Time
 
@@ -86,13 +103,35 @@ package actor ClusterMembership {
         }
     }
 
-    private func tick() {
+    func tick() {
         if let request = membership.nextRequest(at: now) {
-            Task { await perform(request) }
+            requesting += 1
+            Task {
+                await perform(request)
+                requesting -= 1
+            }
         }
-        for room in membership.nextRooms(at: now) {
+        attachWaiting()
+        detachWaiting()
+    }
+
+    private func attachWaiting() {
+        for room in membership.nextRooms(at: now, max: Self.attachesMax - attachingLater) {
             guard let session = sessions[room] else { continue }
+            attachingLater += 1
             Task { await attachAgain(room, session) }
+        }
+    }
+
+    private func detachWaiting() {
+        guard membership.isStoreUp else { return }
+        for room in Array(undetached.prefix(Self.lateDetachesMax - detachingLater)) {
+            undetached.remove(room)
+            detachingLater += 1
+            Task {
+                await leave(room)
+                detachingLater -= 1
+            }
         }
     }
 
@@ -126,15 +165,17 @@ package actor ClusterMembership {
                     "A later start of a node with this name is in the cluster. This one takes no new rooms. Give every node a --node-name of its own, and stop one of the two.",
                     metadata: ["node": "\(membership.instance)"]
                 )
-            case .storeChanged:
-                logger.warning("the cluster's store lost data: this node's rooms are told again")
+            case .storeChanged(let incident):
+                incidents.note(incident)
+                logger.warning(
+                    "the cluster's store lost data: this node's rooms are told again",
+                    metadata: ["case": "\(incident.rawValue)"]
+                )
                 attachAll()
-            case .storeLost(let error):
-                logger.warning("the cluster's store is away: calls go on", metadata: ["error": "\(error)"])
-            case .storeReturned:
-                logger.notice("the cluster's store is back")
-                // Others may have taken this node for gone meanwhile.
-                attachAll()
+            // The store logs its own failures, which scripts find too.
+            case .storeLost: break
+            // Others may have taken this node for gone meanwhile.
+            case .storeReturned: attachAll()
             case .viewChanged:
                 onEvent(.viewChanged(membership.view))
                 save()
@@ -200,22 +241,29 @@ package actor ClusterMembership {
     /// - Returns: `nil` when it does not answer in time. It is told later then.
     package func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
         sessions[room] = session
-        return await attachNow(room, session)
-    }
-
-    private func attachAgain(_ room: RoomName, _ session: RoomSession) async {
-        if let entry = await attachNow(room, session) { onEvent(.found(room, entry)) }
-    }
-
-    private func attachNow(_ room: RoomName, _ session: RoomSession) async -> RoomEntry? {
-        guard membership.instance.incarnation.isAssigned, !membership.isFenced, membership.isStoreUp,
-            attaching < Self.attachesMax
-        else {
+        adopted[room] = nil
+        undetached.remove(room)
+        guard attaching < Self.attachesMax else {
             membership.attachLater([room], at: now)
             return nil
         }
         attaching += 1
         defer { attaching -= 1 }
+        return await attachNow(room, session)
+    }
+
+    private func attachAgain(_ room: RoomName, _ session: RoomSession) async {
+        let entry = await attachNow(room, adopted[room] ?? session)
+        attachingLater -= 1
+        if let entry { onEvent(.found(room, entry)) }
+        attachWaiting()
+    }
+
+    private func attachNow(_ room: RoomName, _ session: RoomSession) async -> RoomEntry? {
+        guard membership.instance.incarnation.isAssigned, !membership.isFenced, membership.isStoreUp else {
+            membership.attachLater([room], at: now)
+            return nil
+        }
         do throws(StoreError) {
             let entry = try await store.attach(Attach(room: room, instance: membership.instance, session: session))
             guard sessions[room] != nil else {
@@ -223,6 +271,7 @@ package actor ClusterMembership {
                 await leave(room)
                 return nil
             }
+            adopted[room] = entry.session
             return current(entry, of: room)
         } catch {
             if sessions[room] != nil { membership.attachLater([room], at: now) }
@@ -232,6 +281,8 @@ package actor ClusterMembership {
 
     /// Without nodes that are gone: a newcomer would wait for them.
     private func current(_ entry: RoomEntry, of room: RoomName) -> RoomEntry {
+        let replaced = membership.replaced(in: entry)
+        if !replaced.isEmpty { Task { _ = try? await store.sweep(Sweep(rooms: [room], gone: replaced)) } }
         let present = membership.present(in: entry)
         for node in entry.nodes.keys where present.nodes[node] == nil {
             membership.attachLater([room], whenReturned: node, at: now)
@@ -246,13 +297,22 @@ package actor ClusterMembership {
 
     package func detach(_ room: RoomName) async {
         guard sessions.removeValue(forKey: room) != nil else { return }
+        adopted[room] = nil
         membership.roomEnded(room)
         await leave(room)
     }
 
+    /// Tells the store that a room ended here, now or when it answers again.
     private func leave(_ room: RoomName) async {
-        guard membership.instance.incarnation.isAssigned, membership.isStoreUp else { return }
-        _ = try? await store.detach(Detach(room: room, instance: membership.instance))
+        guard membership.instance.incarnation.isAssigned else { return }
+        let request = Detach(room: room, instance: membership.instance)
+        let isTold = membership.isStoreUp ? (try? await store.detach(request)) != nil : false
+        if sessions[room] != nil {
+            // It began again meanwhile, and the store may have heard of that first.
+            membership.attachLater([room], at: now)
+        } else if !isTold, undetached.count < Self.undetachedMax {
+            undetached.insert(room)
+        }
     }
 
     /// Removes runs of nodes that are gone from the node's rooms, so that newcomers do not look for them.
@@ -268,8 +328,9 @@ package actor ClusterMembership {
     /// Says goodbye to the store: the node takes no rooms, and has none.
     package func leaveStore() async {
         setState(.stopping)
-        let rooms = Array(sessions.keys)
+        let rooms = Array(undetached.union(sessions.keys))
         sessions = [:]
+        undetached = []
         await withTaskGroup(of: Void.self) { group in
             for (index, room) in rooms.enumerated() {
                 if index >= Self.attachesMax { await group.next() }

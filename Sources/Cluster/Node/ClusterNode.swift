@@ -6,7 +6,7 @@ internal import Wire
 
 /// A node of a cluster: its membership, its links, and its rooms' part in those of other nodes.
 ///
-/// Start it in this order: ``init(_:store:security:clock:logger:)``, from which ``media`` is known; then the rooms, with
+/// Start it in this order: ``init(_:store:security:clock:incidents:logger:)``, from which ``media`` is known; then the rooms, with
 /// ``rooms`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
 package final class ClusterNode: Sendable {
     /// Answers a question that is not about channels; `nil` when it cannot.
@@ -60,6 +60,8 @@ package final class ClusterNode: Sendable {
     let links: NodeLinks
     /// What all nodes of the cluster agree on.
     package let records: RecordExchange
+    /// The faults of the store that this node met.
+    package let storeIncidents: StoreIncidents
     /// The incarnation of this start, in the locations and identifiers of its members.
     package let media: NodeIncarnation
     private let logger: Logger
@@ -68,26 +70,33 @@ package final class ClusterNode: Sendable {
 
     /// Joins the cluster, as far as the store answers: an incarnation and the other nodes, or what is known of them from an
     /// earlier run. It takes three seconds at most.
+    /// - Parameter incidents: counts the faults of the store, those too that the store itself finds.
     /// - Throws: ``RecordTooLong`` when the configuration's names and addresses are too long together.
     package init(
         _ configuration: ClusterConfiguration,
         store: any ClusterStore,
         security: LinkSecurity,
         clock: RoomClock = .system,
+        incidents: StoreIncidents = StoreIncidents(),
         logger: Logger
     ) async throws(RecordTooLong) {
         let (events, continuation) = AsyncStream.makeStream(
             of: ClusterMembership.Event.self,
             bufferingPolicy: .bufferingNewest(65_536)
         )
-        let membership = try ClusterMembership(configuration, store: store, clock: clock, logger: logger) {
-            continuation.yield($0)
-        }
+        let membership = try ClusterMembership(
+            configuration,
+            store: store,
+            clock: clock,
+            incidents: incidents,
+            logger: logger
+        ) { continuation.yield($0) }
         let run = Task { await membership.run() }
         await membership.settle()
         let instance = await membership.instance
         self.configuration = configuration
         self.membership = membership
+        storeIncidents = incidents
         media = instance.incarnation
         let hello = LinkHello(cluster: configuration.cluster, instance: instance, media: media)
         links = await NodeLinks(own: hello, security: security, clock: clock, logger: logger)

@@ -80,11 +80,13 @@ extension StoreError {
         }
     }
 
-    /// Whether it counts against the store's health.
-    var isFailure: Bool {
+    /// Whether it counts against the store's health. A store that refuses heartbeats is of no use, but one script may be refused
+    /// for reasons of its own.
+    func isFailure(ofHeartbeat isHeartbeat: Bool) -> Bool {
         switch self {
         case .unavailable, .timedOut, .down, .malformed: true
-        case .busy, .refused: false
+        case .refused: isHeartbeat
+        case .busy: false
         }
     }
 }

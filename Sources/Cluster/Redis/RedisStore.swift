@@ -13,6 +13,7 @@ public actor RedisStore: ClusterStore {
     private let heartbeatDeadline: TimeAmount
     private let connector: RedisConnector
     private let keys: StoreKeys
+    private let incidents: StoreIncidents
     private let logger: Logger
     private var connection: RedisConnection?
     private var isConnecting = false
@@ -24,6 +25,7 @@ public actor RedisStore: ClusterStore {
     ///   - certificateAuthority: a PEM file with the authorities of `rediss`; `nil` for the system's.
     ///   - scriptDeadline: how long the answer to a request other than a heartbeat may take.
     ///   - heartbeatDeadline: how long the answer to a heartbeat may take.
+    ///   - incidents: counts the times that the store went down.
     /// - Throws: ``RedisEndpointError`` when the file is unusable.
     public init(
         _ endpoint: RedisEndpoint,
@@ -31,6 +33,7 @@ public actor RedisStore: ClusterStore {
         certificateAuthority: String? = nil,
         scriptDeadline: Duration = .milliseconds(150),
         heartbeatDeadline: Duration = .seconds(1),
+        incidents: StoreIncidents = StoreIncidents(),
         logger: Logger
     ) throws(RedisEndpointError) {
         var tls: NIOSSLContext?
@@ -46,6 +49,7 @@ public actor RedisStore: ClusterStore {
         self.heartbeatDeadline = TimeAmount(heartbeatDeadline)
         connector = RedisConnector(endpoint: endpoint, tls: tls)
         keys = StoreKeys(cluster: cluster)
+        self.incidents = incidents
         self.logger = logger
     }
 
@@ -98,9 +102,14 @@ public actor RedisStore: ClusterStore {
             note(health.succeeded(isHeartbeat: isHeartbeat, after: now - sent), nil)
             return answer
         } catch {
-            if error.isFailure { note(health.failed(), error) }
+            if error.isFailure(ofHeartbeat: isHeartbeat) { note(health.failed(), error) }
+            switch error {
             // Another server may be the primary now.
-            if case .down = error { drop() }
+            case .down: drop()
+            // The kernel takes a quarter of an hour to give up a connection whose packets are lost.
+            case .timedOut where isHeartbeat: drop()
+            default: break
+            }
             throw error
         }
     }
@@ -143,11 +152,16 @@ public actor RedisStore: ClusterStore {
         switch change {
         case .wentDown:
             drop()
+            let error = error ?? .unavailable
+            let incident = StoreIncident(error)
+            incidents.note(incident)
             logger.warning(
                 "the cluster's store does not answer: calls and known rooms go on",
-                metadata: ["store": "\(connector.endpoint)", "error": "\(error.map { "\($0)" } ?? "")"]
+                metadata: [
+                    "store": "\(connector.endpoint)", "case": "\(incident.rawValue)", "error": "\(error)",
+                ]
             )
-        case .cameUp: logger.info("the cluster's store answers", metadata: ["store": "\(connector.endpoint)"])
+        case .cameUp: logger.notice("the cluster's store answers", metadata: ["store": "\(connector.endpoint)"])
         case nil: break
         }
     }

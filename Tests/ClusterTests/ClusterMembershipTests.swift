@@ -1,0 +1,151 @@
+import ClusterTestSupport
+import Logging
+import MediaTypes
+import Room
+import Synchronization
+import Testing
+import Wire
+
+@testable import Cluster
+
+/// A store that answers at once, or not at all.
+private actor InstantStore: ClusterStore {
+    private var store = MemoryStore(seed: 1)
+    private let clock: RoomClock
+
+    init(_ clock: RoomClock) { self.clock = clock }
+
+    private var now: Instant { clock.now().instant }
+    var content: MemoryContent { store.content }
+    func change(_ change: @Sendable (inout MemoryStore) -> Void) { change(&store) }
+
+    func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation {
+        try answer(store.enlist(request, at: now))
+    }
+    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer { try answer(store.beat(request, at: now)) }
+    func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try answer(store.attach(request, at: now)) }
+    func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try answer(store.claim(request, at: now)) }
+    func detach(_ request: Detach) async throws(StoreError) -> Bool { try answer(store.detach(request, at: now)) }
+    func sweep(_ request: Sweep) async throws(StoreError) -> Int { try answer(store.sweep(request, at: now)) }
+
+    private func answer<Answer>(_ reply: MemoryStore.Reply<Answer>) throws(StoreError) -> Answer {
+        guard let reply else { throw .timedOut }
+        return try reply.result.get()
+    }
+}
+
+/// The membership of node `a` in virtual time.
+private final class MembershipBench: Sendable {
+    private final class Time: Sendable { let now = Mutex(Instant(nanoseconds: 1_000_000_000)) }
+
+    let store: InstantStore
+    let membership: ClusterMembership
+    let incidents = StoreIncidents()
+    private let time = Time()
+
+    /// The node has its incarnation and the whole view.
+    init() async throws {
+        let time = time
+        let clock = RoomClock { RoomTime(instant: time.now.withLock { $0 }, unixNanoseconds: 0) }
+        store = InstantStore(clock)
+        membership = try ClusterMembership(
+            ClusterConfiguration(
+                cluster: try #require(ClusterName(rawValue: "c")),
+                node: Given.node("a"),
+                linkHost: "127.0.0.1",
+                linkPort: 1
+            ),
+            store: store,
+            clock: clock,
+            incidents: incidents,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        ) { _ in }
+        await advance(by: .seconds(1))
+    }
+
+    func advance(by interval: Interval) async {
+        for _ in 0..<interval.nanoseconds / 100_000_000 {
+            time.now.withLock { $0 += .milliseconds(100) }
+            await membership.tick()
+            while await !membership.isIdle { await Task.yield() }
+        }
+    }
+
+    func setStore(isUp: Bool) async { await store.change { $0.isUnavailable = !isUp } }
+    func wipe() async { await store.change { $0.wipe() } }
+    var rooms: Set<RoomName> { get async { await store.content.roomNames } }
+
+    /// Another node attaches, and returns what the store has of the room.
+    func attach(_ room: RoomName, at node: String, _ number: UInt32, _ session: String) async throws -> RoomEntry {
+        let instance = try Given.instance(node, number)
+        return try await store.attach(Attach(room: room, instance: instance, session: Given.session(session)))
+    }
+
+    /// Another node tells the store of itself.
+    func beat(_ node: String, _ number: UInt32, _ region: String) async throws {
+        _ = try await store.beat(Given.beat(Given.instance(node, number), Given.record(region)))
+    }
+}
+
+@Suite(.timeLimit(.minutes(10))) struct ClusterMembershipTests {
+    private let bench: MembershipBench
+
+    init() async throws { bench = try await MembershipBench() }
+
+    @Test func `a room that ended while the store was away leaves it afterwards`() async throws {
+        let (ended, again) = (try Given.room("ended"), try Given.room("again"))
+        for room in [ended, again] { _ = await bench.membership.attach(room, session: try Given.session("s")) }
+        #expect(await bench.rooms == [ended, again])
+        await bench.setStore(isUp: false)
+        await bench.advance(by: .seconds(5))
+        for room in [ended, again] { await bench.membership.detach(room) }
+        _ = await bench.membership.attach(again, session: try Given.session("t"))
+        await bench.setStore(isUp: true)
+        await bench.advance(by: .seconds(10))
+        #expect(await bench.rooms == [again])
+        await bench.membership.detach(again)
+        #expect(await bench.rooms.isEmpty)
+    }
+
+    @Test func `a store that lost ten thousand rooms of a node has them again in ten seconds`() async throws {
+        let rooms = try (0..<10_000).map { try Given.room("room-\($0)") }
+        for room in rooms { _ = await bench.membership.attach(room, session: try Given.session("s")) }
+        await bench.wipe()
+        await bench.advance(by: .seconds(10))
+        #expect(await bench.rooms.count == rooms.count)
+        #expect(await bench.membership.roomsWaiting == 0)
+    }
+
+    @Test func `a store that lost its rooms learns the session that they had`() async throws {
+        let room = try Given.room("r")
+        _ = try await bench.attach(room, at: "b", 5, "first")
+        #expect(await bench.membership.attach(room, session: try Given.session("late"))?.session.rawValue == "first")
+        await bench.wipe()
+        await bench.advance(by: .seconds(10))
+        #expect(try await bench.attach(room, at: "c", 9, "later").session.rawValue == "first")
+    }
+
+    @Test func `an earlier run of a node is removed from a room that this node has`() async throws {
+        let room = try Given.room("r")
+        _ = try await bench.attach(room, at: "b", 5, "first")
+        try await bench.beat("b", 6, "eu")
+        await bench.advance(by: .seconds(2))
+        let entry = try #require(await bench.membership.attach(room, session: try Given.session("s")))
+        #expect(try entry.nodes.keys.sorted() == [Given.node("a")])
+        while try await bench.attach(room, at: "c", 9, "s").nodes[Given.node("b")] != nil { await Task.yield() }
+    }
+
+    @Test func `an empty store and an older copy are told apart`() async throws {
+        for region in ["eu", "us", "ap", "sa"] { try await bench.beat("b", 5, region) }
+        await bench.advance(by: .seconds(2))
+        await bench.store.change { $0.copy(at: Instant(nanoseconds: 0)) }
+        for region in ["eu", "us"] { try await bench.beat("b", 5, region) }
+        await bench.advance(by: .seconds(2))
+        await bench.store.change { $0.restore(copyOf: Instant(nanoseconds: 0)) }
+        await bench.advance(by: .seconds(2))
+        #expect(bench.incidents.count(of: .olderCopy) == 1 && bench.incidents.count(of: .emptied) == 0)
+        await bench.wipe()
+        await bench.advance(by: .seconds(2))
+        #expect(bench.incidents.count(of: .olderCopy) == 1 && bench.incidents.count(of: .emptied) == 1)
+    }
+}
