@@ -123,6 +123,23 @@ struct ClusterRoomsTests {
         #expect(await bench.nodes[1].rooms.isEmpty)
     }
 
+    @Test func `members whose records follow stay, and those that are not told of leave`() async throws {
+        let bench = ClusterBench(2)
+        let first = try await bench.join(.sendonly, at: 0)
+        let second = try await bench.join(.recvonly, at: 0)
+        let own = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        let records = try #require(await bench.nodes[0].rooms.node.actor(of: Self.channel)?.model.ownMembers)
+        func tell(_ others: [ParticipantID]?) async {
+            let news = ChannelNews.all(nil, [records[0]], ChannelRegister(), labels: [], others: others)
+            await bench.nodes[1].rooms.received(news, of: Self.channel, from: bench.nodes[0].incarnation)
+        }
+        await tell([second.participant])
+        #expect(await bench.members(at: 1) == [first.participant, second.participant, own.participant])
+        await tell(nil)
+        #expect(await bench.members(at: 1) == [first.participant, own.participant])
+    }
+
     @Test func `each connection and the session are reported once, by one node`() async throws {
         let bench = ClusterBench(2)
         let first = try await bench.join(.sendonly, at: 0)

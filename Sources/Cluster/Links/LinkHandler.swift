@@ -10,6 +10,8 @@ final class LinkHandler: ChannelInboundHandler {
         /// The other side said hello.
         let connected: (any Channel, LinkHello) -> Void
         let received: (LinkFrame) -> Void
+        /// Bytes arrived after the hello, perhaps only a part of a frame.
+        let heard: () -> Void
         /// A frame that ends the connection.
         let refused: (LinkFrameError) -> Void
         let closed: () -> Void
@@ -36,6 +38,7 @@ final class LinkHandler: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         // TLS takes its time to close.
         guard !isRefused else { return }
+        if hasHello { owner.heard() }
         reader.feed(unwrapInboundIn(data).readableBytesView)
         do throws(LinkFrameError) {
             while let frame = try reader.next() { try take(frame, context) }

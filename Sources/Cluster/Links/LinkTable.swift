@@ -80,8 +80,10 @@ public struct LinkTable: Sendable {
         var toldUnusedAt: Instant?
     }
 
-    /// A link without any frame for so long gets a ping.
+    /// A link without any byte for so long gets a ping.
     public static let pingAfter = Interval.milliseconds(250)
+    /// A link that is not silent gets a ping this often: its other end may hear nothing else while it sends.
+    static let busyPingAfter = Interval.milliseconds(500)
     /// A link that is silent for so long is reported as suspect.
     public static let suspectAfter = Interval.seconds(1)
     /// A link that is silent for so long is closed.
@@ -317,7 +319,7 @@ public struct LinkTable: Sendable {
         return bars.noteFlaw(node, at: now)
     }
 
-    /// A frame arrived.
+    /// Bytes arrived. A large frame takes longer over a slow line than a link may be silent.
     public mutating func heard(_ connection: ConnectionID, at now: Instant) {
         guard let node = nodeOfConnection[connection] else { return }
         peers[node]?.link?.heardAt = now
@@ -386,7 +388,8 @@ public struct LinkTable: Sendable {
             return [.close(link.connection, .silent), .down(node)] + dialIfNeeded(node, at: now)
         }
         var actions = checkUse(of: link, to: node, at: now)
-        guard silence >= Self.pingAfter, now - link.pingedAt >= Self.pingAfter else { return actions }
+        let pause = silence >= Self.pingAfter ? Self.pingAfter : Self.busyPingAfter
+        guard now - link.pingedAt >= pause else { return actions }
         let number = pingNext
         pingNext &+= 1
         peers[node]?.link?.pingedAt = now

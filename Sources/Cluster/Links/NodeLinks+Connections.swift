@@ -83,6 +83,7 @@ extension NodeLinks {
                     if case .goodbye(let reason) = frame { goodbye = reason }
                     received(frame, over: id, state)
                 },
+                heard: { [self] in state.table.heard(id, at: now) },
                 refused: { [self] error in
                     shared.withLock { $0.counters.malformed &+= 1 }
                     logger.notice("link refused", metadata: ["error": "\(error)", "address": "\(address)"])

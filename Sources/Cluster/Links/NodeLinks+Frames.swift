@@ -7,7 +7,6 @@ extension NodeLinks {
 
     func received(_ frame: LinkFrame, over id: LinkTable.ConnectionID, _ state: LoopState) {
         guard let connection = state.connections[id] else { return }
-        state.table.heard(id, at: now)
         shared.withLock { $0.counters.framesReceived &+= 1 }
         switch frame {
         case .hello, .goodbye: break

@@ -62,10 +62,10 @@ extension ChannelActor {
         // A node that knows the channel without members does not know the session that began since.
         if let session = model.session, session.id != toldSession {
             toldSession = session.id
-            cluster.send(.all(session, model.ownMembers, model.register, labels: data.labels), of: name, to: nil)
+            for news in allNews(of: session) { cluster.send(news, of: name, to: nil) }
             return
         }
-        if !changed.isEmpty { cluster.send(.changed(changed), of: name, to: nil) }
+        for part in changed.messageParts { cluster.send(.changed(part), of: name, to: nil) }
         if isRegisterChanged { cluster.send(.register(model.register), of: name, to: nil) }
     }
 
@@ -79,9 +79,12 @@ extension ChannelActor {
     /// ``Rooms/tell(_:of:)``
     func tell(_ node: NodeIncarnation) -> Bool {
         guard isOpen, !isRetired else { return false }
-        let news = ChannelNews.all(model.session, model.ownMembers, model.register, labels: data.labels)
-        context.cluster?.send(news, of: name, to: node)
+        for news in allNews(of: model.session) { context.cluster?.send(news, of: name, to: node) }
         return true
+    }
+
+    private func allNews(of session: ChannelSession?) -> [ChannelNews] {
+        ChannelNews.all(session, members: model.ownMembers, model.register, labels: data.labels)
     }
 
     // MARK: From other nodes
@@ -90,9 +93,9 @@ extension ChannelActor {
     func received(_ news: ChannelNews, from node: NodeIncarnation) {
         guard isOpen, !isRetired, node != context.incarnation else { return }
         switch news {
-        case .all(let session, let records, let register, let labels):
+        case .all(let session, let records, let register, let labels, let others):
             if let session { apply { $0.sessionFound(session) } }
-            let present = Set(records.map(\.id))
+            let present = Set(records.map(\.id)).union(others ?? [])
             for id in model.members(of: node) where !present.contains(id) { left(id, .ended) }
             changed(records, of: node)
             found(register)

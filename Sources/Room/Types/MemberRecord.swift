@@ -4,7 +4,7 @@ public import Wire
 /// A member of a channel as its own node tells the other nodes of it. It holds no secrets.
 public struct MemberRecord: Hashable, Sendable, Codable {
     public let id: ParticipantID
-    let member: Member
+    var member: Member
     let peer: PeerID
     /// The media loop of its peer.
     let location: MediaLocation
@@ -19,7 +19,7 @@ public struct MemberRecord: Hashable, Sendable, Codable {
     let spotlight: Spotlight?
     let agent: ClientAgent
     let options: MemberOptions?
-    let eventMetadataJSON: String?
+    var eventMetadataJSON: String?
     let expiry: AccessExpiry?
     /// In nanoseconds since 1970 UTC, by the clock of its node.
     let createdAt: Int64
@@ -76,8 +76,15 @@ extension MemberRecord {
 
 /// What the nodes of a cluster tell each other of a channel that they have. News of one node arrives in its order.
 public enum ChannelNews: Hashable, Sendable, Codable {
-    /// All that a node has of the channel, in place of what it told before.
-    case all(ChannelSession?, [MemberRecord], ChannelRegister, labels: Set<String>)
+    /// All that a node has of the channel, in place of what it told before. `others` are members whose records follow, as changed
+    /// ones, because one message has no room for all.
+    case all(
+        ChannelSession?,
+        [MemberRecord],
+        ChannelRegister,
+        labels: Set<String>,
+        others: [ParticipantID]? = nil
+    )
     /// Members of the node that are new or changed.
     case changed([MemberRecord])
     /// Members of the node that left.
@@ -90,6 +97,115 @@ public enum ChannelNews: Hashable, Sendable, Codable {
     public struct Departed: Hashable, Sendable, Codable {
         let id: ParticipantID
         let departure: Departure
+    }
+
+    enum CodingKeys: String, CodingKey { case all, changed, left, register, labels }
+    enum AllCodingKeys: String, CodingKey { case _0, _1, _2, labels, others }
+    enum ChangedCodingKeys: String, CodingKey { case _0 }
+    enum LeftCodingKeys: String, CodingKey { case _0 }
+    enum RegisterCodingKeys: String, CodingKey { case _0 }
+    enum LabelsCodingKeys: String, CodingKey { case _0 }
+
+    /// Leaves out members that this build does not understand: the others must not be lost with them.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        guard let key = container.allKeys.first, container.allKeys.count == 1 else {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: "one kind of news is expected")
+            )
+        }
+        switch key {
+        case .all:
+            let all = try container.nestedContainer(keyedBy: AllCodingKeys.self, forKey: key)
+            self = .all(
+                try all.decodeIfPresent(ChannelSession.self, forKey: ._0),
+                try all.decode(KnownElements<MemberRecord>.self, forKey: ._1).elements,
+                try all.decode(ChannelRegister.self, forKey: ._2),
+                labels: try all.decode(Set<String>.self, forKey: .labels),
+                others: try all.decodeIfPresent([ParticipantID].self, forKey: .others)
+            )
+        case .changed:
+            let changed = try container.nestedContainer(keyedBy: ChangedCodingKeys.self, forKey: key)
+            self = .changed(try changed.decode(KnownElements<MemberRecord>.self, forKey: ._0).elements)
+        case .left:
+            let left = try container.nestedContainer(keyedBy: LeftCodingKeys.self, forKey: key)
+            self = .left(try left.decode(KnownElements<Departed>.self, forKey: ._0).elements)
+        case .register:
+            let register = try container.nestedContainer(keyedBy: RegisterCodingKeys.self, forKey: key)
+            self = .register(try register.decode(ChannelRegister.self, forKey: ._0))
+        case .labels:
+            let labels = try container.nestedContainer(keyedBy: LabelsCodingKeys.self, forKey: key)
+            self = .labels(try labels.decode(Set<String>.self, forKey: ._0))
+        }
+    }
+}
+
+extension ChannelNews {
+    /// All that a node has of a channel, in messages that links take.
+    package static func all(
+        _ session: ChannelSession?,
+        members: [MemberRecord],
+        _ register: ChannelRegister,
+        labels: Set<String>
+    ) -> [ChannelNews] {
+        let parts = members.messageParts
+        let others = parts.dropFirst().joined().map(\.id)
+        let first = Self.all(
+            session,
+            parts.first ?? [],
+            register,
+            labels: labels,
+            others: others.isEmpty ? nil : others
+        )
+        return [first] + parts.dropFirst().map { .changed($0) }
+    }
+}
+
+extension [MemberRecord] {
+    /// The most metadata that is told at once, in bytes of the message. Further members come without: a link has to take all.
+    static let metadataBytesMax = 8 << 20
+    /// The most bytes of a part. One record alone may have more.
+    static let partBytesMax = 4 << 20
+
+    /// The records in parts that each fit one message.
+    var messageParts: [[MemberRecord]] {
+        var parts: [[MemberRecord]] = []
+        var (partBytes, metadataBytes) = (Self.partBytesMax, 0)
+        for record in self {
+            let metadata = record.metadataBytes
+            metadataBytes += metadata
+            let isWhole = metadataBytes <= Self.metadataBytesMax
+            let bytes = MemberRecord.bytesWithoutMetadata + (isWhole ? metadata : 0)
+            if partBytes + bytes > Self.partBytesMax {
+                parts.append([])
+                partBytes = 0
+            }
+            partBytes += bytes
+            parts[parts.count - 1].append(isWhole ? record : record.withoutMetadata)
+        }
+        return parts
+    }
+}
+
+extension MemberRecord {
+    /// About what a record takes in a message without its metadata.
+    fileprivate static let bytesWithoutMetadata = 2_048
+
+    /// At most what the metadata takes in a message: each character of a JSON text may have to be escaped.
+    fileprivate var metadataBytes: Int {
+        let texts = [
+            member.notifyMetadataJSON, member.updatedMetadataJSON, member.authorizedMetadataJSON, eventMetadataJSON,
+        ]
+        return texts.reduce(0) { $0 + 2 * ($1?.utf8.count ?? 0) }
+    }
+
+    fileprivate var withoutMetadata: Self {
+        var record = self
+        record.member.notifyMetadataJSON = nil
+        record.member.updatedMetadataJSON = nil
+        record.member.authorizedMetadataJSON = nil
+        record.eventMetadataJSON = nil
+        return record
     }
 }
 

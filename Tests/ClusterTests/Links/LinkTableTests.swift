@@ -242,6 +242,18 @@ struct LinkTableTests {
         #expect(table.status(at: now).isEmpty)
     }
 
+    @Test func `a node that hears a large frame lets its sender hear something too`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.connected(id(1), to: hello("b", 2), isDialedHere: false, at: now)
+        var pings = 0
+        for tenths in 1...30 {
+            let time = now + .milliseconds(100 * tenths)
+            table.heard(id(1), at: time)
+            for case .ping in table.tick(at: time) { pings += 1 }
+        }
+        #expect(pings == 6)
+    }
+
     private let now = Instant(nanoseconds: 1_000)
     private func id(_ number: UInt64) -> LinkTable.ConnectionID { LinkTable.ConnectionID(rawValue: number) }
     private func hello(_ name: String, _ number: UInt32) -> LinkHello {

@@ -194,6 +194,7 @@ import Wire
         let owner = LinkHandler.Owner(
             connected: { _, _ in },
             received: { _ in },
+            heard: {},
             refused: { _ in },
             closed: { isClosed = true }
         )
@@ -206,23 +207,29 @@ import Wire
         #expect(isClosed)
     }
 
-    @Test func `half a frame is nothing heard, until its rest arrives`() throws {
+    @Test func `half a frame is heard, and taken when its rest arrives`() throws {
         let channel = EmbeddedChannel()
         var frames: [LinkFrame] = []
+        var heard = 0
         let owner = LinkHandler.Owner(
             connected: { _, _ in },
             received: { frames.append($0) },
+            heard: { heard += 1 },
             refused: { _ in },
             closed: {}
         )
         try channel.pipeline.syncOperations.addHandler(LinkHandler(owner, helloTimeout: .seconds(5)))
         try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
         let frame = LinkFrame.channel([UInt8](repeating: 7, count: 100_000))
-        try channel.writeInbound(ByteBuffer(bytes: Self.hello + frame.encoded().dropLast()))
+        let bytes = frame.encoded()
+        try channel.writeInbound(ByteBuffer(bytes: Self.hello))
+        #expect(heard == 0, "the hello tells of itself")
+        try channel.writeInbound(ByteBuffer(bytes: bytes.prefix(5)))
+        try channel.writeInbound(ByteBuffer(bytes: bytes.dropFirst(5).dropLast()))
         channel.embeddedEventLoop.advanceTime(by: .seconds(10))
-        #expect(frames.isEmpty)
+        #expect(frames.isEmpty && heard == 2)
         try channel.writeInbound(ByteBuffer(bytes: [7]))
-        #expect(frames == [frame])
+        #expect(frames == [frame] && heard == 3)
         _ = try channel.finish()
     }
 }

@@ -184,7 +184,7 @@ private struct ReplicaWorld {
     private mutating func take(_ news: ChannelNews, _ channel: ChannelName, from media: NodeIncarnation, at id: NodeID)
     {
         switch news {
-        case .all(_, _, let register, _), .register(let register):
+        case .all(_, _, let register, _, _), .register(let register):
             let before = nodes[id]?.known[channel]?[media] ?? 0
             if case .register = news { #expect(register.version >= before, "news of one node is in order") }
             nodes[id]?.known[channel, default: [:]][media] = register.version

@@ -166,7 +166,7 @@ final class ClusterNodeModel {
         try apply(channel, at: now) { model in
             var effects: [ChannelModel.Effect] = []
             switch news {
-            case .all(let session, let records, let register, _):
+            case .all(let session, let records, let register, _, _):
                 if let session { effects += model.sessionFound(session) }
                 let present = Set(records.map(\.id))
                 for id in model.members(of: node) where !present.contains(id) {
