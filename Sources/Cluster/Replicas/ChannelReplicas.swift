@@ -14,8 +14,8 @@ package struct ChannelReplicas: Sendable {
         /// The channel's actor has to tell the node all that this node has.
         case tellAll(ChannelName, NodeID)
         case send(ChannelMessage, NodeID)
-        /// The node's members of the channel leave.
-        case lost(ChannelName, NodeIncarnation)
+        /// The members of the node's run leave the channel, after what the node told before.
+        case lost(ChannelName, NodeIncarnation, NodeID)
         case attach(ChannelName, RoomSession)
         case detach(ChannelName)
     }
@@ -66,6 +66,9 @@ package struct ChannelReplicas: Sendable {
     }
     /// The channels that this node has, and their sessions.
     package var sessions: [ChannelName: RoomSession] { channels.mapValues(\.session) }
+
+    /// Whether this node has a channel, or had it a moment ago.
+    package func has(_ channel: ChannelName) -> Bool { channels[channel] != nil }
 
     // MARK: Channels of this node
 
@@ -150,9 +153,11 @@ package struct ChannelReplicas: Sendable {
     package mutating func left(_ node: NodeID) -> [Action] {
         guard let neighbour = neighbours.removeValue(forKey: node) else { return [] }
         for channel in channels.keys { channels[channel]?.nodes.remove(node) }
-        guard let media = neighbour.media else { return [.release(node)] }
+        // Others may want the link of a node that no channel wanted.
+        let released: [Action] = neighbour.isWanted ? [.release(node)] : []
+        guard let media = neighbour.media else { return released }
         nodeOfMedia[media] = nil
-        return neighbour.channels.sorted { $0.value < $1.value }.map { .lost($0, media) } + [.release(node)]
+        return neighbour.channels.sorted { $0.value < $1.value }.map { .lost($0, media, node) } + released
     }
 
     /// Nobody hears a node: its members leave. It may be only cut off, so its channels are shared again with the next link.
@@ -169,7 +174,7 @@ package struct ChannelReplicas: Sendable {
     private mutating func lost(_ node: NodeID, _ media: NodeIncarnation) -> [Action] {
         nodeOfMedia[media] = nil
         defer { neighbours[node]?.channels = [] }
-        return (neighbours[node]?.channels ?? []).sorted { $0.value < $1.value }.map { .lost($0, media) }
+        return (neighbours[node]?.channels ?? []).sorted { $0.value < $1.value }.map { .lost($0, media, node) }
     }
 
     /// The channels of this node that another one has.
@@ -217,7 +222,7 @@ package struct ChannelReplicas: Sendable {
         case .gone(let channel):
             channels[channel]?.nodes.remove(node)
             let hadMembers = neighbours[node]?.channels.remove(channel) != nil
-            return ((hadMembers ? [.lost(channel, media)] : []) + releaseIfUnused(node), false)
+            return ((hadMembers ? [.lost(channel, media, node)] : []) + releaseIfUnused(node), false)
         case .request(let channel, _), .data(let channel, _, _, _): return ([], channels[channel] != nil)
         case .keep(let kept):
             neighbours[node]?.kept = Set(kept.prefix(Self.keptMax))

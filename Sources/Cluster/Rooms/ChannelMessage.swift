@@ -33,12 +33,15 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
         return LengthPrefix.prepend(to: text) + attachment
     }
 
-    /// `nil` for bytes that are no message.
-    package static func decode(_ bytes: [UInt8]) -> (message: Self, attachment: [UInt8])? {
+    /// `nil` for bytes that are no message. A message is not whole when records of a later version were left out of it.
+    package static func decode(_ bytes: [UInt8]) -> (message: Self, attachment: [UInt8], isWhole: Bool)? {
         let content = bytes.dropFirst(LengthPrefix.bytes)
+        let decoder = JSONDecoder()
+        let unknown = UnknownElements()
+        if let key = UnknownElements.key { decoder.userInfo[key] = unknown }
         guard let length = LengthPrefix.read(bytes[...]), length <= content.count,
-            let message = try? JSONDecoder().decode(Self.self, from: Data(content.prefix(length)))
+            let message = try? decoder.decode(Self.self, from: Data(content.prefix(length)))
         else { return nil }
-        return (message, Array(content.dropFirst(length)))
+        return (message, Array(content.dropFirst(length)), unknown.count == 0)
     }
 }

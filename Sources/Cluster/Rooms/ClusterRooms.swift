@@ -1,4 +1,5 @@
 package import MediaTypes
+internal import NIOCore
 package import Room
 import Synchronization
 import Wire
@@ -32,8 +33,14 @@ package final class ClusterRooms: RoomCluster {
         var rooms: Rooms?
         /// Those who wait until the other nodes have told of a channel.
         var waiting: [ChannelName: [AsyncStream<Void>.Continuation]] = [:]
-        var inboxes: [NodeID: AsyncStream<Delivery>.Continuation] = [:]
+        /// Of nodes with messages that wait or are being taken.
+        var inboxes: [NodeID: Inbox] = [:]
         var counters = ClusterRoomsCounters()
+
+        /// Whether a channel has taken the news of every other node that has it.
+        func isComplete(_ channel: ChannelName) -> Bool {
+            replicas.isComplete(channel) && !inboxes.values.contains { $0.lacksNews(of: channel) }
+        }
     }
     private struct Delivery {
         enum Content {
@@ -43,10 +50,69 @@ package final class ClusterRooms: RoomCluster {
         }
         let content: Content
         let node: NodeIncarnation
+        /// The length of the message.
+        let bytes: Int
+
+        /// The channel that the node tells all of.
+        var toldChannel: ChannelName? {
+            guard case .message(.news(let channel, .all)) = content else { return nil }
+            return channel
+        }
+    }
+    /// The messages of one node that wait for its channels, in their order.
+    private struct Inbox {
+        private var deliveries = CircularBuffer<Delivery>()
+        private var count = 0
+        private var bytes = 0
+        /// The channels of which all news waits or is being taken, with how often.
+        private var told: [ChannelName: Int] = [:]
+        /// The channels that lack a message, which found the inbox full.
+        private var missed: Set<ChannelName> = []
+
+        func lacksNews(of channel: ChannelName) -> Bool { told[channel] != nil || missed.contains(channel) }
+
+        /// Adds a delivery. That members are lost always has room: nothing tells of it again.
+        /// - Returns: `false` when the inbox is full.
+        mutating func add(_ delivery: Delivery) -> Bool {
+            let isFull = count >= ClusterRooms.inboxMax || bytes + delivery.bytes > ClusterRooms.inboxBytesMax
+            switch delivery.content {
+            case .lost: break
+            case .data: if isFull { return false }
+            case .message(let message):
+                guard isFull else { break }
+                if case .news(let channel, _) = message { missed.insert(channel) }
+                return false
+            }
+            count += 1
+            bytes += delivery.bytes
+            if let channel = delivery.toldChannel { told[channel, default: 0] += 1 }
+            deliveries.append(delivery)
+            return true
+        }
+
+        /// The next delivery, to be followed by ``taken(_:)``.
+        mutating func next() -> Delivery? { deliveries.popFirst() }
+
+        /// A channel has taken a delivery.
+        /// - Returns: the channels that have to be told again, when there is room for it.
+        mutating func taken(_ delivery: Delivery) -> Set<ChannelName> {
+            count -= 1
+            bytes -= delivery.bytes
+            if let channel = delivery.toldChannel {
+                let rest = (told[channel] ?? 1) - 1
+                told[channel] = rest > 0 ? rest : nil
+            }
+            guard count <= ClusterRooms.inboxMax / 2, bytes <= ClusterRooms.inboxBytesMax / 2 else { return [] }
+            defer { missed = [] }
+            return missed
+        }
     }
 
-    /// Messages of one node that may wait for its channels.
+    /// Messages of one node that may wait for its channels, and their bytes.
     private static let inboxMax = 65_536
+    private static let inboxBytesMax = 64 << 20
+    /// How many channels there may be for each one that may have members here. The others are being looked up, or end.
+    private static let channelsFactor = 2
     /// A newcomer waits at most so long for the other nodes' news of its channel.
     package static let openTimeoutDefault = Duration.milliseconds(300)
 
@@ -76,13 +142,17 @@ package final class ClusterRooms: RoomCluster {
 
     package var counters: ClusterRoomsCounters { state.withLock { $0.counters } }
     package var channelCount: Int { state.withLock { $0.replicas.channelCount } }
+    /// Whether channels have taken all messages.
+    var isSettled: Bool { state.withLock { $0.inboxes.isEmpty } }
     /// The number of channels of this node that so many nodes have, this one included.
     package var channelsByNodeCount: [Int: Int] { state.withLock { $0.replicas.channelsByNodeCount } }
 
     // MARK: - RoomCluster
 
     package func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession? {
-        guard let room = RoomName(rawValue: channel.value), let own = RoomSession(session) else { return nil }
+        guard let room = RoomName(rawValue: channel.value), let own = RoomSession(session), mayOpen(channel) else {
+            return nil
+        }
         let actions = change { $0.open(channel, own, at: clock.instant) }
         if actions.contains(.attach(channel, own)) {
             if let entry = await directory.attach(room, session: own) {
@@ -97,6 +167,18 @@ package final class ClusterRooms: RoomCluster {
             known.isShared || known.session != own
         else { return nil }
         return known.session.session(of: channel)
+    }
+
+    /// Whether there is room for a channel. Whoever asks for one is not authorized yet.
+    private func mayOpen(_ channel: ChannelName) -> Bool {
+        guard let rooms = state.withLock({ $0.rooms }) else { return true }
+        let max = rooms.limits.channelsMax.multipliedReportingOverflow(by: Self.channelsFactor)
+        return state.withLock { state in
+            if max.overflow || state.replicas.channelCount < max.partialValue { return true }
+            guard !state.replicas.has(channel) else { return true }
+            state.counters.refused &+= 1
+            return false
+        }
     }
 
     package func close(_ channel: ChannelName) {
@@ -189,12 +271,13 @@ package final class ClusterRooms: RoomCluster {
 
     /// Takes a message of a node; those of one node in their order.
     package func received(_ bytes: [UInt8], from node: NodeID) {
-        guard let (message, attachment) = ChannelMessage.decode(bytes) else {
+        guard let (message, attachment, isWhole) = ChannelMessage.decode(bytes) else {
             state.withLock { $0.counters.malformed &+= 1 }
             return
         }
         state.withLock { state in
             state.counters.received &+= 1
+            if !isWhole { state.counters.malformed &+= 1 }
             let (actions, isForChannel) = state.replicas.received(message, from: node, at: clock.instant)
             if isForChannel, let media = state.replicas.media(of: node) {
                 var content = Delivery.Content.message(message)
@@ -202,7 +285,7 @@ package final class ClusterRooms: RoomCluster {
                     let relayed = RelayedMessage(sender: sender, label: label, isText: isText, bytes: attachment)
                     content = .data(relayed, channel)
                 }
-                deliver(Delivery(content: content, node: media), from: node, &state)
+                deliver(Delivery(content: content, node: media, bytes: bytes.count), from: node, &state)
             }
             perform(actions, &state)
             if let channel = message.channel { resumeWaiting(for: channel, &state) }
@@ -217,7 +300,6 @@ package final class ClusterRooms: RoomCluster {
     /// Ends the delivery to channels.
     package func shutdown() {
         state.withLock { state in
-            for inbox in state.inboxes.values { inbox.finish() }
             state.inboxes = [:]
             for waiting in state.waiting.values.joined() { waiting.finish() }
             state.waiting = [:]
@@ -248,9 +330,8 @@ package final class ClusterRooms: RoomCluster {
             case .tellAll(let channel, let node):
                 guard let rooms = state.rooms, let media = state.replicas.media(of: node) else { continue }
                 Task { _ = await rooms.tell(media, of: channel) }
-            case .lost(let channel, let media):
-                let node = state.replicas.node(of: media)
-                deliver(Delivery(content: .lost(channel), node: media), from: node, &state)
+            case .lost(let channel, let media, let node):
+                deliver(Delivery(content: .lost(channel), node: media, bytes: 0), from: node, &state)
             case .attach: break
             case .detach(let channel):
                 guard let room = RoomName(rawValue: channel.value) else { continue }
@@ -259,32 +340,32 @@ package final class ClusterRooms: RoomCluster {
         }
     }
 
-    private func deliver(_ delivery: Delivery, from node: NodeID?, _ state: inout State) {
+    private func deliver(_ delivery: Delivery, from node: NodeID, _ state: inout State) {
         guard let rooms = state.rooms else { return }
-        guard let node else {
-            Task { await Self.deliver(delivery, to: rooms) }
-            return
-        }
-        let inbox = state.inboxes[node] ?? makeInbox(for: node, rooms, &state)
-        guard case .dropped = inbox.yield(delivery), case .message(let message) = delivery.content,
-            let channel = message.channel
-        else { return }
-        state.counters.overflows &+= 1
-        send(ChannelMessage.want(channel).encoded(), to: node, &state)
+        let isIdle = state.inboxes[node] == nil
+        if !state.inboxes[node, default: Inbox()].add(delivery) { state.counters.overflows &+= 1 }
+        if isIdle { Task { await deliverAll(of: node, to: rooms) } }
     }
 
-    private func makeInbox(
-        for node: NodeID,
-        _ rooms: Rooms,
-        _ state: inout State
-    ) -> AsyncStream<Delivery>.Continuation {
-        let (stream, inbox) = AsyncStream.makeStream(
-            of: Delivery.self,
-            bufferingPolicy: .bufferingOldest(Self.inboxMax)
-        )
-        state.inboxes[node] = inbox
-        Task { for await delivery in stream { await Self.deliver(delivery, to: rooms) } }
-        return inbox
+    /// Delivers what waits of a node, until nothing does.
+    private func deliverAll(of node: NodeID, to rooms: Rooms) async {
+        while let delivery = next(of: node) {
+            await Self.deliver(delivery, to: rooms)
+            state.withLock { state in
+                for channel in state.inboxes[node]?.taken(delivery) ?? [] {
+                    send(ChannelMessage.want(channel).encoded(), to: node, &state)
+                }
+                if let channel = delivery.toldChannel { resumeWaiting(for: channel, &state) }
+            }
+        }
+    }
+
+    private func next(of node: NodeID) -> Delivery? {
+        state.withLock { state in
+            let delivery = state.inboxes[node]?.next()
+            if delivery == nil { state.inboxes[node] = nil }
+            return delivery
+        }
     }
 
     private static func deliver(_ delivery: Delivery, to rooms: Rooms) async {
@@ -303,7 +384,7 @@ package final class ClusterRooms: RoomCluster {
     private func awaitNews(of channel: ChannelName) async {
         let (news, continuation) = AsyncStream.makeStream(of: Void.self)
         let isComplete = state.withLock { state in
-            guard !state.replicas.isComplete(channel) else { return true }
+            guard !state.isComplete(channel) else { return true }
             state.waiting[channel, default: []].append(continuation)
             return false
         }
@@ -317,7 +398,7 @@ package final class ClusterRooms: RoomCluster {
     }
 
     private func resumeWaiting(for channel: ChannelName, _ state: inout State) {
-        guard state.waiting[channel] != nil, state.replicas.isComplete(channel) else { return }
+        guard state.waiting[channel] != nil, state.isComplete(channel) else { return }
         for waiting in state.waiting.removeValue(forKey: channel) ?? [] { waiting.finish() }
     }
 }
@@ -331,6 +412,8 @@ package struct ClusterRoomsCounters: Hashable, Sendable {
     package var malformed: UInt64 = 0
     /// Messages that a channel did not take in time. The channel is told all again.
     package var overflows: UInt64 = 0
+    /// Channels that are not shared with other nodes, because there are as many as may be.
+    package var refused: UInt64 = 0
 }
 
 extension RoomClock {

@@ -4,6 +4,9 @@ import Synchronization
 public import Wire
 
 extension Rooms {
+    /// The limits in force.
+    package var limits: RoomLimits { node.withModel { $0.limits } }
+
     /// Puts other limits in force. Limits on the members of a channel hold for channels that begin after it. Nobody is removed
     /// who is in already.
     public func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }

@@ -1,11 +1,11 @@
 import MediaTypes
-import Room
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
 @testable import Cluster
+@testable import Room
 
 @Suite(.timeLimit(.minutes(30)))
 struct ClusterRoomsTests {
@@ -14,9 +14,10 @@ struct ClusterRoomsTests {
     private func join(
         _ role: Role,
         at node: TestNodes.Node,
-        as client: String? = nil
+        as client: String? = nil,
+        in channel: ChannelName = channel
     ) async throws(RoomError) -> Rooms.Reservation {
-        var request = JoinRequest(channel: Self.channel, role: role, following: .currentPublisher)
+        var request = JoinRequest(channel: channel, role: role, following: .currentPublisher)
         request.clientID = client
         return try await node.rooms.reserve(request)
     }
@@ -26,8 +27,21 @@ struct ClusterRoomsTests {
         while await !condition() { await Task.yield() }
     }
 
-    private func count(at node: TestNodes.Node) async -> Int {
-        await node.rooms.joinContext(of: Self.channel).members
+    private func count(at node: TestNodes.Node, in channel: ChannelName = channel) async -> Int {
+        await node.rooms.joinContext(of: channel).members
+    }
+
+    /// A message of a node about a channel, with as many bytes in all.
+    private func message(from node: TestNodes.Node, bytes: Int) -> [UInt8] {
+        var generator = SeededGenerator(seed: 1)
+        let header = ChannelMessage.data(
+            Self.channel,
+            sender: ParticipantID(using: &generator),
+            label: "#a",
+            isText: false
+        )
+        .encoded()
+        return header + [UInt8](repeating: 0, count: bytes - header.count)
     }
 
     @Test func `a newcomer knows the members of other nodes and their session before it joins`() async throws {
@@ -123,6 +137,81 @@ struct ClusterRoomsTests {
         await wait { await count(at: a) == 1 }
     }
 
+    @Test func `the members of a node that stopped leave after what the node told before`() async throws {
+        let nodes = TestNodes()
+        let loop = HeldLoop()
+        let (a, b) = (nodes.add("a", 1, loops: [loop]), nodes.add("b", 2))
+        _ = try await join(.sendonly, at: a)
+        _ = try await join(.recvonly, at: b)
+        await wait { await count(at: a) == 2 }
+        let received = a.cluster.counters.received
+        loop.hold()
+        for _ in 0..<3 { _ = try await join(.recvonly, at: b) }
+        await wait { a.cluster.counters.received >= received + 3 }
+        nodes.cut(a, b)
+        a.cluster.left(b.id)
+        loop.release()
+        await wait { a.cluster.isSettled }
+        #expect(await count(at: a) == 1)
+    }
+
+    @Test func `a newcomer waits until its channel has taken the other nodes' news`() async throws {
+        let nodes = TestNodes()
+        let loops = [HeldLoop(), HeldLoop()]
+        let (a, b) = (nodes.add("a", 1, loops: loops), nodes.add("b", 2))
+        let names = (0..<100).compactMap { ChannelName("channel-\($0)") }
+        let busy = try #require(names.first { ControlExecutors.index(of: $0, count: 2) == 0 })
+        let other = try #require(names.first { ControlExecutors.index(of: $0, count: 2) == 1 })
+        _ = try await join(.sendonly, at: a, in: busy)
+        for channel in [busy, other] { _ = try await join(.recvonly, at: b, in: channel) }
+        await wait { await count(at: a, in: busy) == 2 }
+        await wait { a.cluster.isSettled }
+        var received = a.cluster.counters.received
+        loops[0].hold()
+        _ = try await join(.recvonly, at: b, in: busy)
+        await wait { a.cluster.counters.received > received }
+        received = a.cluster.counters.received
+        async let members = count(at: a, in: other)
+        await wait { a.cluster.counters.received > received }
+        loops[0].release()
+        #expect(await members == 1)
+    }
+
+    @Test func `what found the inbox of its node full is told again`() async throws {
+        let nodes = TestNodes()
+        let loop = HeldLoop()
+        let (a, b) = (nodes.add("a", 1, loops: [loop]), nodes.add("b", 2))
+        _ = try await join(.sendonly, at: a)
+        _ = try await join(.recvonly, at: b)
+        await wait { await count(at: a) == 2 }
+        await wait { a.cluster.isSettled }
+        let received = a.cluster.counters.received
+        loop.hold()
+        for _ in 0..<4 { a.cluster.received(message(from: b, bytes: 16 << 20), from: b.id) }
+        _ = try await join(.recvonly, at: b)
+        await wait { a.cluster.counters.received > received + 4 }
+        #expect(a.cluster.counters.overflows >= 1)
+        loop.release()
+        await wait { await count(at: a) == 3 }
+    }
+
+    @Test func `as many channels are looked up as may be`() async throws {
+        let nodes = TestNodes()
+        let a = nodes.add("a", 1, limits: RoomLimits(channelsMax: 2))
+        for number in 0..<6 {
+            let channel = try #require(ChannelName("channel-\(number)"))
+            #expect(await count(at: a, in: channel) == 0)
+        }
+        #expect(a.cluster.channelCount == 4 && nodes.attaches == 4 && a.cluster.counters.refused == 2)
+    }
+
+    @Test func `a node that only others wanted is not released for the channels`() throws {
+        let (own, other) = (NodeID(rawValue: "a")!, NodeID(rawValue: "b")!)
+        var replicas = ChannelReplicas(own: own)
+        _ = replicas.linkUp(other, media: try #require(NodeIncarnation(rawValue: 2)))
+        #expect(replicas.left(other).isEmpty)
+    }
+
     @Test func `bytes that are no message are counted and do nothing`() async throws {
         let nodes = TestNodes()
         let a = nodes.add("a", 1)
@@ -132,20 +221,5 @@ struct ClusterRoomsTests {
         ]
         for bytes in junk { a.cluster.received(bytes, from: NodeID(rawValue: "b")!) }
         #expect(a.cluster.counters.malformed == UInt64(junk.count))
-    }
-
-    @Test func `a message is decoded as it was encoded`() throws {
-        var generator = SeededGenerator(seed: 1)
-        let id = ParticipantID(using: &generator)
-        let messages: [(ChannelMessage, [UInt8])] = [
-            (.gone(Self.channel), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
-            (.request(Self.channel, .end(id, .kicked)), []),
-            (.news(Self.channel, .labels(["#a"])), []),
-            (.data(Self.channel, sender: id, label: "#a", isText: true), [1, 2, 3]),
-        ]
-        for (message, attachment) in messages {
-            let decoded = try #require(ChannelMessage.decode(message.encoded(with: attachment)))
-            #expect(decoded.message == message && decoded.attachment == attachment)
-        }
     }
 }

@@ -207,7 +207,7 @@ private struct ReplicaWorld {
                 guard nodes[id]?.versions[channel] != nil else { continue }
                 send(.news(channel, .all(nil, [], register(channel, id), labels: [])), from: id, to: other)
             case .send(let message, let other): send(message, from: id, to: other)
-            case .lost(let channel, let media): nodes[id]?.known[channel]?[media] = nil
+            case .lost(let channel, let media, _): nodes[id]?.known[channel]?[media] = nil
             case .attach(let channel, _): schedule(.attached(channel, id))
             case .detach(let channel): store[channel]?.remove(id)
             }

@@ -35,13 +35,14 @@ final class TestNodes: Sendable {
     var rooms: Set<RoomName> { state.withLock { Set($0.entries.keys) } }
     func setStore(isUp: Bool) { state.withLock { $0.isStoreUp = isUp } }
 
-    func add(_ name: String, _ number: UInt32) -> Node {
+    /// - Parameter loops: for the node's channels; none for the global pool.
+    func add(_ name: String, _ number: UInt32, loops: [HeldLoop] = [], limits: RoomLimits = RoomLimits()) -> Node {
         let (id, media) = (NodeID(rawValue: name)!, NodeIncarnation(rawValue: number)!)
         let view = View(nodes: self, own: id, incarnation: media)
         // On a busy machine the other nodes' news may take longer than newcomers wait.
         let cluster = ClusterRooms(own: id, links: view, directory: view, openTimeout: .seconds(1_200))
         let plane = FakeMediaPlane(MediaLocation(node: media, loop: LoopIndex(rawValue: 0)))
-        let rooms = Rooms(planes: [plane], node: media, cluster: cluster)
+        let rooms = Rooms(planes: [plane], node: media, limits: limits, controlLoops: loops, cluster: cluster)
         cluster.attach(rooms)
         let node = Node(id: id, media: media, rooms: rooms, plane: plane, cluster: cluster)
         state.withLock { $0.nodes[id] = node }

@@ -292,7 +292,7 @@ final class ClusterWorld {
             case .tellAll(let channel, let other):
                 guard let news = node.all(of: channel) else { continue }
                 send(.news(channel, news), from: node, to: other, &links)
-            case .lost(let channel, let media): try node.lost(media, of: channel, at: roomTime(links))
+            case .lost(let channel, let media, _): try node.lost(media, of: channel, at: roomTime(links))
             case .attach(let channel, let session):
                 guard let room = RoomName(rawValue: channel.value) else { continue }
                 node.sessions[room] = session
