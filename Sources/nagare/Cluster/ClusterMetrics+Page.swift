@@ -6,6 +6,7 @@ import Wire
 /// The cluster in a scrape.
 struct ClusterMetrics: Sendable {
     let isStoreUp: Bool
+    let storeIncidents: [StoreIncident: UInt64]
     let isFenced: Bool
     let own: ClusterView.Member
     let neighbours: [ClusterNode.Neighbour]
@@ -19,6 +20,14 @@ struct ClusterMetrics: Sendable {
             help: "Whether the cluster's store answered the last heartbeat.",
             isStoreUp ? 1 : 0
         )
+        for incident in StoreIncident.allCases {
+            page.addCounter(
+                "nagare_cluster_store_incidents_total",
+                help: "Times that the cluster's store failed or had lost data.",
+                labels: [MetricLabel("case", incident.rawValue)],
+                storeIncidents[incident] ?? 0
+            )
+        }
         page.addGauge(
             "nagare_cluster_replaced",
             help: "Whether a later start with this node's name is in the cluster; this one takes no new channels then.",
@@ -96,11 +105,19 @@ struct ClusterMetrics: Sendable {
             ("nagare_cluster_messages_sent_total", "Messages about channels that were sent.", rooms.sent),
             ("nagare_cluster_messages_unsent_total", "Messages about channels without a link.", rooms.unsent),
             ("nagare_cluster_messages_received_total", "Messages about channels that were received.", rooms.received),
-            ("nagare_cluster_messages_malformed_total", "Messages that were not understood.", rooms.malformed),
+            (
+                "nagare_cluster_messages_malformed_total", "Messages that were not understood, or not in all parts.",
+                rooms.malformed
+            ),
             (
                 "nagare_cluster_messages_overflowed_total",
                 "Messages that a channel did not take in time; the channel is told again.",
                 rooms.overflows
+            ),
+            (
+                "nagare_cluster_channels_unshared_total",
+                "Channels that were not shared with other nodes because there were too many.",
+                rooms.refused
             ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, value) }
@@ -111,6 +128,9 @@ extension ClusterMetrics {
     init(_ cluster: ClusterNode) {
         self.init(
             isStoreUp: cluster.isStoreUp,
+            storeIncidents: Dictionary(
+                uniqueKeysWithValues: StoreIncident.allCases.map { ($0, cluster.storeIncidents.count(of: $0)) }
+            ),
             isFenced: cluster.isFenced,
             own: cluster.own,
             neighbours: cluster.neighbours,

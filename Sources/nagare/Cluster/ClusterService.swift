@@ -25,12 +25,14 @@ struct ClusterService: Service {
         logger: Logger
     ) async throws(StartupError) -> ClusterNode? {
         guard let settings, let security else { return nil }
+        let incidents = StoreIncidents()
         let store: RedisStore
         do throws(RedisEndpointError) {
             store = try RedisStore(
                 settings.store,
                 cluster: settings.name,
                 certificateAuthority: settings.storeAuthority,
+                incidents: incidents,
                 logger: logger
             )
         } catch {
@@ -41,6 +43,7 @@ struct ClusterService: Service {
                 settings.configuration(build: BuildInformation.version),
                 store: store,
                 security: security,
+                incidents: incidents,
                 logger: logger
             )
         } catch {

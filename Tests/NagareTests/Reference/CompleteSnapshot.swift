@@ -52,6 +52,7 @@ extension NodeSnapshot {
         )
         snapshot.cluster = ClusterMetrics(
             isStoreUp: true,
+            storeIncidents: [:],
             isFenced: false,
             own: member,
             neighbours: [
