@@ -98,12 +98,12 @@ private final class MembershipBench: Sendable {
         #expect(await bench.rooms == [ended, again])
         await bench.setStore(isUp: false)
         await bench.advance(by: .seconds(5))
-        for room in [ended, again] { await bench.membership.detach(room) }
+        for room in [ended, again] { await bench.membership.detach(room, session: try Given.session("s")) }
         _ = await bench.membership.attach(again, session: try Given.session("t"))
         await bench.setStore(isUp: true)
         await bench.advance(by: .seconds(10))
         #expect(await bench.rooms == [again])
-        await bench.membership.detach(again)
+        await bench.membership.detach(again, session: try Given.session("t"))
         #expect(await bench.rooms.isEmpty)
     }
 
@@ -147,5 +147,14 @@ private final class MembershipBench: Sendable {
         await bench.wipe()
         await bench.advance(by: .seconds(2))
         #expect(bench.incidents.count(of: .olderCopy) == 1 && bench.incidents.count(of: .emptied) == 1)
+    }
+
+    @Test func `the end of a session does not detach a room that another session began in`() async throws {
+        let (room, first, second) = (try Given.room("lobby"), try Given.session("1"), try Given.session("2"))
+        for session in [first, second] { _ = await bench.membership.attach(room, session: session) }
+        await bench.membership.detach(room, session: first)
+        #expect(await bench.rooms == [room])
+        await bench.membership.detach(room, session: second)
+        #expect(await bench.rooms.isEmpty)
     }
 }

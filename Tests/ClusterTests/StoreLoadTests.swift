@@ -93,16 +93,21 @@ import Wire
                     name,
                     session: entry.session,
                     nodes: entry.nodes.keys,
-                    isAttached: true,
                     at: cluster.now
                 )
             }
         }
 
         /// The oldest channel ends at both of its nodes.
-        mutating func endOldest() {
+        mutating func endOldest() throws {
             let (name, nodes) = channels.removeFirst()
-            for index in nodes { replicas[index].close(name, at: cluster.now) }
+            let room = try #require(RoomName(rawValue: name.value))
+            let session = ChannelSession(id: ChannelSessionID(using: &generator), channel: name, createdAt: 0)
+            for index in nodes {
+                for case .detach in replicas[index].close(name, ended: session, at: cluster.now) {
+                    cluster.detach(room, at: index)
+                }
+            }
         }
 
         /// A second in which every node's measurements change.
@@ -110,14 +115,9 @@ import Wire
             for index in cluster.running { try cluster.setRecord(Self.record(&generator), of: index) }
             for _ in 0..<size.newChannels {
                 try begin(at: size.nodes)
-                endOldest()
+                try endOldest()
             }
             cluster.advance(by: .seconds(1))
-            for index in replicas.indices {
-                for case .detach(let name) in replicas[index].handleDeadlines(at: cluster.now) {
-                    cluster.detach(try #require(RoomName(rawValue: name.value)), at: index)
-                }
-            }
         }
     }
 

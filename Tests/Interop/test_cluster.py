@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Callable, Iterator
 from urllib.parse import urlsplit
@@ -155,7 +156,8 @@ def test_a_ban_holds_at_every_node(cluster: Cluster, join: Join, channel: str) -
 def test_a_subscription_gets_the_events_of_every_node(
     cluster: Cluster, join: Join, hooks: WebhookServer, channel: str
 ) -> None:
-    wanted = {"url": hooks.url("event"), "channel": channel, "events": ["member.joined"]}
+    kinds = ["member.joined", "member.left", "channel.opened", "channel.closed"]
+    wanted = {"url": hooks.url("event"), "channel": channel, "events": kinds}
     made = httpx.post(f"{cluster['a'].admin}/v1/subscriptions", json=wanted)
     assert made.status_code == 201, made.text
 
@@ -164,11 +166,28 @@ def test_a_subscription_gets_the_events_of_every_node(
         return [[one["id"] for one in answer["subscriptions"]] for answer in answers]
 
     wait_until(lambda: lists() == 3 * [[made.json()["id"]]], "the subscription at every node", 10, describe=lists)
+
+    def counts() -> dict[str, int]:
+        return Counter(event["event"] for event in hooks.received["event"])
+
     members = [join("recvonly", at=cluster[name]).connected() for name in "bc"]
-    wait_until(lambda: len(hooks.received["event"]) == 2, "an event of each member", 10)
+    cluster.await_members(channel, 2)
+    wait_until(
+        lambda: counts() == {"channel.opened": 1, "member.joined": 2}, "an event of each member", 10, describe=counts
+    )
+    assert httpx.delete(f"{cluster['a'].admin}/v1/channels/{channel}").status_code == 200
+    for member in members:
+        member.disconnected()
+    wait_until(
+        lambda: counts() == dict.fromkeys(kinds, 2) | {"channel.opened": 1, "channel.closed": 1},
+        "the end of each member",
+        10,
+        describe=counts,
+    )
+    time.sleep(3)
+    assert counts()["channel.closed"] == 1, counts()
     assert httpx.delete(f"{cluster['c'].admin}/v1/subscriptions/{made.json()['id']}").status_code == 204
     wait_until(lambda: lists() == [[], [], []], "the end of the subscription", 10, describe=lists)
-    assert all(member.process.poll() is None for member in members)
 
 
 def test_a_session_is_ended_through_any_node(cluster: Cluster, channel: str) -> None:

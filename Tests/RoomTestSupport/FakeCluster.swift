@@ -53,8 +53,9 @@ package final class FakeCluster: Sendable {
             }
         }
 
-        func close(_ channel: ChannelName) {
+        func close(_ channel: ChannelName, ended: ChannelSession?) {
             cluster.state.withLock { state in
+                if ended != nil { state.sessions[channel] = nil }
                 state.members[channel]?.remove(node)
                 for other in state.members[channel] ?? [] { state.send(.lost(channel), from: node, to: other) }
                 guard state.members[channel]?.isEmpty == true else { return }

@@ -16,6 +16,18 @@ private struct ClusterBench {
         }
         var all: [RoomReport] { list.withLock { $0 } }
     }
+    final class Clock: Sendable {
+        private let time = Mutex(
+            RoomTime(instant: Instant(nanoseconds: 1_000_000_000_000), unixNanoseconds: 1_700_000_000_000_000_000)
+        )
+        var rooms: RoomClock { RoomClock { [self] in time.withLock { $0 } } }
+        func advance(seconds: Int64) {
+            time.withLock { time in
+                time.instant += .seconds(Int(seconds))
+                time.unixNanoseconds += seconds * 1_000_000_000
+            }
+        }
+    }
     struct Node {
         let incarnation: NodeIncarnation
         let bench: RoomsBench
@@ -24,10 +36,15 @@ private struct ClusterBench {
     }
 
     let cluster = FakeCluster()
+    let clock = Clock()
     let nodes: [Node]
 
-    init(_ count: Int) {
+    init(_ count: Int, limits: RoomLimits = RoomLimits()) {
         let cluster = cluster
+        let environment = RoomEnvironment(clock: clock.rooms) {
+            var generator = SystemRandomNumberGenerator()
+            return generator.next()
+        }
         nodes = (1...count).map { number in
             let incarnation = NodeIncarnation(rawValue: UInt32(number))!
             let reports = Reports()
@@ -35,6 +52,8 @@ private struct ClusterBench {
             let rooms = Rooms(
                 planes: [plane],
                 node: incarnation,
+                limits: limits,
+                environment: environment,
                 cluster: cluster.seen(from: incarnation),
                 onEvent: reports.note
             )
@@ -43,15 +62,19 @@ private struct ClusterBench {
         }
     }
 
+    /// - Parameter settles: whether other nodes' news arrives before the client is connected, as it usually does.
     func join(
         _ role: Role,
         at node: Int,
+        settles: Bool = false,
         _ change: (inout JoinRequest) -> Void = { _ in }
     ) async throws -> Rooms.Resource {
         let bench = nodes[node].bench
         var request = JoinRequest(channel: RoomsBench.channel, role: role, following: .currentPublisher)
         change(&request)
-        let resource = try await bench.activate(try await bench.rooms.reserve(request), role)
+        let reservation = try await bench.rooms.reserve(request)
+        if settles { await settle() }
+        let resource = try await bench.activate(reservation, role)
         await bench.report(.connected(over: .udp), from: resource.peer)
         return resource
     }
@@ -61,6 +84,32 @@ private struct ClusterBench {
     }
 
     func settle() async { await cluster.settle() }
+
+    /// Lets time pass at all nodes at once.
+    func pass(seconds: Int64) async {
+        clock.advance(seconds: seconds)
+        for node in nodes { await node.rooms.tick() }
+        await settle()
+    }
+
+    /// Whether a node whose last member left some seconds ago keeps nothing of the channel.
+    func isEmptySoon(at node: Int) async -> Bool {
+        await pass(seconds: 2)
+        return await nodes[node].rooms.isEmpty
+    }
+
+    /// What all nodes reported of sessions, by their identifiers.
+    var sessionReports: (created: [ChannelSessionID], destroyed: [ChannelSessionID]) {
+        var reports: (created: [ChannelSessionID], destroyed: [ChannelSessionID]) = ([], [])
+        for report in nodes.flatMap(\.reports.all) {
+            switch report {
+            case .sessionCreated(let session, _): reports.created.append(session.id)
+            case .sessionDestroyed(let session, _): reports.destroyed.append(session.id)
+            default: break
+            }
+        }
+        return reports
+    }
 
     func members(at node: Int) async -> Set<ParticipantID> {
         Set(await nodes[node].rooms.connections(in: RoomsBench.channel).map(\.member.id))
@@ -116,7 +165,7 @@ struct ClusterRoomsTests {
         }
         await bench.leave(first, at: 0)
         await bench.settle()
-        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.isEmptySoon(at: 0))
         #expect(await bench.nodes[1].rooms.channelSession(of: Self.channel) == sessions[0])
         await bench.leave(second, at: 1)
         await bench.settle()
@@ -143,7 +192,7 @@ struct ClusterRoomsTests {
     @Test func `each connection and the session are reported once, by one node`() async throws {
         let bench = ClusterBench(2)
         let first = try await bench.join(.sendonly, at: 0)
-        let second = try await bench.join(.recvonly, at: 1)
+        let second = try await bench.join(.recvonly, at: 1, settles: true)
         await bench.settle()
         await bench.leave(first, at: 0)
         await bench.settle()
@@ -169,6 +218,120 @@ struct ClusterRoomsTests {
         #expect(
             names[1] == ["created \(second.participant)", "destroyed \(second.participant)", "session destroyed"]
         )
+    }
+
+    enum FirstNews: CaseIterable { case reservation, listener, lookUp }
+
+    @Test(arguments: FirstNews.allCases)
+    func `a session is reported once when another node knows it before a member is connected`(
+        _ news: FirstNews
+    ) async throws {
+        let bench = ClusterBench(2)
+        let (one, other) = (bench.nodes[0].bench, bench.nodes[1].bench)
+        let request = { (role: Role) in
+            JoinRequest(channel: Self.channel, role: role, following: .currentPublisher)
+        }
+        switch news {
+        case .reservation: break
+        case .listener: _ = try await other.rooms.listen(to: Self.channel)
+        case .lookUp: _ = await other.rooms.joinContext(of: Self.channel)
+        }
+        let first = try await one.rooms.reserve(request(.sendonly))
+        let second = try await other.rooms.reserve(request(.recvonly))
+        await bench.settle()
+        for (node, reservation, role) in [(one, first, Role.sendonly), (other, second, .recvonly)] {
+            let resource = try await node.activate(reservation, role)
+            await node.report(.connected(over: .udp), from: resource.peer)
+            await bench.settle()
+        }
+        #expect(bench.sessionReports.created == [first.channelSession])
+        #expect(second.channelSession == first.channelSession)
+    }
+
+    /// Members of three nodes leave while messages between the nodes are under way.
+    @Test(arguments: 0..<50 as Range<UInt64>)
+    func `the end of a session over nodes is reported once`(_ seed: UInt64) async throws {
+        var generator = SeededGenerator(seed: seed)
+        let bench = ClusterBench(3)
+        var present: [(resource: Rooms.Resource, node: Int)] = []
+        for number in 0..<6 {
+            present.append((try await bench.join(.sendonly, at: number % 3, settles: true), number % 3))
+        }
+        await bench.settle()
+        let session = try #require(await bench.nodes[0].rooms.channelSession(of: Self.channel)?.id)
+        present.shuffle(using: &generator)
+        if seed % 2 == 0 {
+            for (resource, node) in present {
+                await bench.leave(resource, at: node)
+                for _ in 0..<Int.random(in: 0..<6, using: &generator) {
+                    _ = await bench.cluster.deliverOne(using: &generator)
+                }
+            }
+        } else {
+            _ = await bench.nodes[Int.random(in: 0..<3, using: &generator)].rooms.terminate(Self.channel)
+            while await bench.cluster.deliverOne(using: &generator) {}
+        }
+        await bench.settle()
+        let reports = bench.sessionReports
+        #expect(reports.created == [session])
+        #expect(reports.destroyed == [session])
+        for node in 0..<3 { #expect(await bench.isEmptySoon(at: node)) }
+        let next = try await bench.join(.sendonly, at: 0)
+        #expect(await bench.nodes[0].rooms.channelSession(of: Self.channel)?.id != session)
+        await bench.leave(next, at: 0)
+    }
+
+    @Test func `a session that ended does not begin again while another node listens`() async throws {
+        let bench = ClusterBench(2)
+        _ = try await bench.nodes[1].rooms.listen(to: Self.channel)
+        for _ in 0..<2 {
+            let publisher = try await bench.join(.sendonly, at: 0)
+            await bench.settle()
+            await bench.leave(publisher, at: 0)
+            await bench.settle()
+        }
+        let reports = bench.sessionReports
+        #expect(Set(reports.created).count == 2 && reports.destroyed == reports.created)
+    }
+
+    @Test func `a channel is one app's at all nodes`() async throws {
+        let bench = ClusterBench(3)
+        let (lobby, stage) = (Self.channel, try #require(ChannelName("stage")))
+        _ = try await bench.join(.sendonly, at: 0) { $0.app = "a" }
+        _ = try await bench.nodes[1].rooms.listen(to: stage)
+        _ = try await bench.nodes[0].rooms.listen(to: stage, app: "a")
+        _ = try await bench.nodes[2].rooms.listen(to: stage)
+        for node in [1, 2] {
+            let rooms = bench.nodes[node].rooms
+            _ = try await rooms.listen(to: lobby)
+            await bench.settle()
+            for channel in [lobby, stage] {
+                var request = JoinRequest(channel: channel, role: .recvonly, following: .currentPublisher)
+                request.app = "b"
+                await #expect(throws: RoomError.appMismatch) { _ = try await rooms.reserve(request) }
+                await #expect(throws: RoomError.appMismatch) { _ = try await rooms.listen(to: channel, app: "b") }
+                await #expect(throws: RoomError.appMismatch) { try await rooms.checkApp("b", of: channel) }
+                try await rooms.checkApp("a", of: channel)
+            }
+        }
+    }
+
+    @Test func `a channel's lifetime is that of its session at all nodes`() async throws {
+        var limits = RoomLimits()
+        limits.channelLifetime = .seconds(3_600)
+        let bench = ClusterBench(2, limits: limits)
+        _ = try await bench.nodes[1].rooms.listen(to: Self.channel)
+        await bench.pass(seconds: 7_200)
+        _ = try await bench.join(.sendonly, at: 0)
+        await bench.settle()
+        await bench.pass(seconds: 3_000)
+        let late = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        await bench.pass(seconds: 599)
+        #expect(await bench.members(at: 0).count == 2)
+        await bench.pass(seconds: 1)
+        #expect(await bench.nodes[1].rooms.connection(of: late.participant) == nil)
+        #expect(bench.sessionReports.destroyed.count == 1)
     }
 
     @Test func `members are notified of those at other nodes`() async throws {
@@ -214,7 +377,7 @@ struct ClusterRoomsTests {
         #expect(await rooms.statistics(of: publisher.participant) == nil)
         #expect(await rooms.kick("p", from: Self.channel) == [publisher.participant])
         await bench.settle()
-        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.isEmptySoon(at: 0))
         #expect(await bench.members(at: 1).count == 1)
     }
 
@@ -492,7 +655,7 @@ struct ClusterRoomsTests {
         let second = try await bench.join(.sendonly, at: 1, user)
         await bench.settle()
         #expect(first.participant != second.participant)
-        #expect(await bench.nodes[0].rooms.isEmpty)
+        #expect(await bench.isEmptySoon(at: 0))
         #expect(await bench.members(at: 1) == [second.participant])
     }
 

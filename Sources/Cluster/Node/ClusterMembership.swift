@@ -295,8 +295,10 @@ package actor ClusterMembership {
         membership.attachLater(rooms, whenReturned: node, at: now)
     }
 
-    package func detach(_ room: RoomName) async {
-        guard sessions.removeValue(forKey: room) != nil else { return }
+    /// Does nothing when the room was attached with another session since.
+    package func detach(_ room: RoomName, session: RoomSession) async {
+        guard sessions[room] == session else { return }
+        sessions[room] = nil
         adopted[room] = nil
         membership.roomEnded(room)
         await leave(room)

@@ -419,7 +419,9 @@ private final class Directory: ChannelDirectory {
         await node.withLock { $0?.node }?.attach(room, session: session)
     }
 
-    func detach(_ room: RoomName) async { await node.withLock { $0?.node }?.detach(room) }
+    func detach(_ room: RoomName, session: RoomSession) async {
+        await node.withLock { $0?.node }?.detach(room, session: session)
+    }
 
     func holders(of channel: ChannelName) async -> Set<NodeID> {
         await node.withLock { $0?.node }?.holders(of: channel) ?? []
@@ -440,7 +442,9 @@ extension ClusterNode {
         await membership.attach(room, session: session)
     }
 
-    fileprivate func detach(_ room: RoomName) async { await membership.detach(room) }
+    fileprivate func detach(_ room: RoomName, session: RoomSession) async {
+        await membership.detach(room, session: session)
+    }
 
     fileprivate func askOfRecords(_ request: LinkRequest, of node: NodeID) async -> [UInt8]? {
         try? await ask(request, of: node, within: Self.recordsTimeout, patience: Self.recordsPatience)

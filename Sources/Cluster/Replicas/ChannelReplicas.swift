@@ -17,18 +17,24 @@ package struct ChannelReplicas: Sendable {
         /// The members of the node's run leave the channel, after what the node told before.
         case lost(ChannelName, NodeIncarnation, NodeID)
         case attach(ChannelName, RoomSession)
-        case detach(ChannelName)
+        /// The session is the one that the channel was attached with.
+        case detach(ChannelName, RoomSession)
     }
 
     /// A channel of this node.
     private struct Channel: Sendable {
-        var session: RoomSession
+        /// What the directory was told.
+        let session: RoomSession
+        /// What the directory answered.
+        var listed: RoomSession?
+        /// What other nodes told of since this one began to have the channel.
+        var told: ChannelSession?
+        /// The last session that ended. The directory may still list it.
+        var ended: ChannelSession?
         /// The other nodes that have it.
         var nodes: Set<NodeID> = []
         /// When it leaves the directory, after its last member left.
         var closesAt: Instant?
-        /// Whether the store knows that this node has it.
-        var isAttached = false
     }
 
     /// Another node with which a channel is shared.
@@ -46,7 +52,8 @@ package struct ChannelReplicas: Sendable {
         var kept: Set<ChannelName> = []
     }
 
-    /// A channel whose last member left stays in the directory for so long: clients come and go.
+    /// A channel that this node does not use stays in the directory for so long: a look-up is often followed by a join, and
+    /// clients come and go while others stay at other nodes.
     package static let closeDelay = Interval.seconds(5)
     /// The members of a node without a link are kept for so long.
     package static let lossDelay = Interval.seconds(30)
@@ -76,15 +83,25 @@ package struct ChannelReplicas: Sendable {
     package mutating func open(_ channel: ChannelName, _ session: RoomSession, at now: Instant) -> [Action] {
         guard channels[channel] == nil else {
             channels[channel]?.closesAt = nil
+            channels[channel]?.told = nil
             return receivers(of: channel).flatMap { [.send(.want(channel), $0), .tellAll(channel, $0)] }
         }
         channels[channel] = Channel(session: session)
         return [.attach(channel, session)]
     }
 
-    /// The session of a channel of this node, and whether other nodes have the channel.
-    package func state(of channel: ChannelName) -> (session: RoomSession, isShared: Bool)? {
-        channels[channel].map { ($0.session, !$0.nodes.isEmpty) }
+    /// The session of a channel at other nodes; `nil` when they are not known to have one.
+    ///
+    /// What the nodes tell holds. Before they have a session, or when they do not answer, it is the one that the directory
+    /// lists, so that nodes that begin at the same time begin the same one. The directory lists a session as long as any node
+    /// has the channel: one that is not younger than one that has ended, has ended too.
+    package func sessionElsewhere(of channel: ChannelName) -> ChannelSession? {
+        guard let state = channels[channel] else { return nil }
+        if let told = state.told { return told }
+        guard !state.nodes.isEmpty, let listed = state.listed?.session(of: channel), listed.id != state.ended?.id,
+            state.ended?.precedes(listed) ?? true
+        else { return nil }
+        return listed
     }
 
     /// Whether every other node of the channel has told of it. Nobody waits for a node whose link is lost.
@@ -101,12 +118,10 @@ package struct ChannelReplicas: Sendable {
         _ channel: ChannelName,
         session: RoomSession?,
         nodes: some Sequence<NodeID>,
-        isAttached: Bool,
         at now: Instant
     ) -> [Action] {
-        guard channels[channel] != nil else { return isAttached ? [.detach(channel)] : [] }
-        if let session { channels[channel]?.session = session }
-        if isAttached { channels[channel]?.isAttached = true }
+        guard channels[channel] != nil else { return [] }
+        if let session { channels[channel]?.listed = session }
         return nodes.filter { $0 != own }.sorted().flatMap { add($0, to: channel) }
     }
 
@@ -118,10 +133,29 @@ package struct ChannelReplicas: Sendable {
     }
 
     /// The last member and listener of a channel left.
-    package mutating func close(_ channel: ChannelName, at now: Instant) {
-        guard let nodes = channels[channel]?.nodes else { return }
+    ///
+    /// - Parameter ended: the session if it has ended at all nodes. The channel leaves the directory at once then, which would
+    ///   list it for the next members.
+    package mutating func close(_ channel: ChannelName, ended: ChannelSession?, at now: Instant) -> [Action] {
+        guard let nodes = channels[channel]?.nodes else { return [] }
+        if let ended {
+            note(ended, asLastOf: channel)
+            return remove(channel)
+        }
         channels[channel]?.closesAt = now + Self.closeDelay
         for node in nodes { neighbours[node]?.channels.remove(channel) }
+        return []
+    }
+
+    private mutating func remove(_ channel: ChannelName) -> [Action] {
+        guard let state = channels.removeValue(forKey: channel) else { return [] }
+        var actions: [Action] = []
+        for node in state.nodes.sorted() {
+            actions.append(.send(.gone(channel, ended: state.ended), node))
+            neighbours[node]?.channels.remove(channel)
+            actions += releaseIfUnused(node)
+        }
+        return actions + [.detach(channel, state.session)]
     }
 
     // MARK: Links
@@ -204,23 +238,29 @@ package struct ChannelReplicas: Sendable {
         guard let media = neighbours[node]?.media else { return ([], false) }
         switch message {
         case .news(let channel, let news):
-            guard let state = channels[channel] else { return ([.send(.gone(channel), node)], false) }
-            guard state.closesAt == nil else { return (add(node, to: channel), false) }
+            guard let state = channels[channel] else { return ([.send(.gone(channel, ended: nil), node)], false) }
+            guard state.closesAt == nil else {
+                let isNew = !state.nodes.contains(node)
+                return (add(node, to: channel) + (isNew ? [.send(unused(channel, state), node)] : []), false)
+            }
             var actions: [Action] = []
-            if case .all = news {
+            if case .all(let session, _, let register, _, _) = news {
                 actions = add(node, to: channel)
                 neighbours[node]?.channels.insert(channel)
+                told(session, register, of: channel)
             } else if neighbours[node]?.channels.contains(channel) != true {
                 // Its first news was lost, or this node began to have the channel meanwhile.
                 return (add(node, to: channel) + [.send(.want(channel), node)], false)
             }
             return (actions, true)
         case .want(let channel):
-            guard channels[channel] != nil else { return ([.send(.gone(channel), node)], false) }
+            guard let state = channels[channel] else { return ([.send(.gone(channel, ended: nil), node)], false) }
             let added = add(node, to: channel)
+            guard state.closesAt == nil else { return (added + [.send(unused(channel, state), node)], false) }
             return (added.contains(.tellAll(channel, node)) ? added : added + [.tellAll(channel, node)], false)
-        case .gone(let channel):
+        case .gone(let channel, let ended):
             channels[channel]?.nodes.remove(node)
+            if let ended { note(ended, asLastOf: channel) }
             let hadMembers = neighbours[node]?.channels.remove(channel) != nil
             return ((hadMembers ? [.lost(channel, media, node)] : []) + releaseIfUnused(node), false)
         case .request(let channel, _), .data(let channel, _, _, _): return ([], channels[channel] != nil)
@@ -228,6 +268,21 @@ package struct ChannelReplicas: Sendable {
             neighbours[node]?.kept = Set(kept.prefix(Self.keptMax))
             return ([], false)
         }
+    }
+
+    private mutating func told(_ session: ChannelSession?, _ register: ChannelRegister, of channel: ChannelName) {
+        if let session, channels[channel]?.told.map(session.precedes) ?? true { channels[channel]?.told = session }
+        if let ended = register.endedSession { note(ended, asLastOf: channel) }
+    }
+
+    private mutating func note(_ ended: ChannelSession, asLastOf channel: ChannelName) {
+        guard channels[channel]?.ended?.precedes(ended) ?? true else { return }
+        channels[channel]?.ended = ended
+    }
+
+    /// What this node has of a channel that it does not use, so that nobody waits for it.
+    private func unused(_ channel: ChannelName, _ state: Channel) -> ChannelMessage {
+        .news(channel, .all(nil, [], ChannelRegister(endedSession: state.ended), labels: []))
     }
 
     /// The nodes that are known to have a channel, for a node that asks while there is no store.
@@ -261,13 +316,7 @@ package struct ChannelReplicas: Sendable {
         var actions: [Action] = []
         for (channel, state) in channels.sorted(by: { $0.key.value < $1.key.value }) {
             guard let closesAt = state.closesAt, closesAt <= now else { continue }
-            channels[channel] = nil
-            for node in state.nodes.sorted() {
-                actions.append(.send(.gone(channel), node))
-                neighbours[node]?.channels.remove(channel)
-                actions += releaseIfUnused(node)
-            }
-            actions.append(.detach(channel))
+            actions += remove(channel)
         }
         for (node, neighbour) in neighbours.sorted(by: { $0.key < $1.key }) {
             guard let since = neighbour.downSince, since + Self.lossDelay <= now else { continue }

@@ -7,8 +7,8 @@ package import Room
 /// Fields that are not known are ignored. A message that is not understood is dropped and counted.
 package enum ChannelMessage: Hashable, Sendable, Codable {
     case news(ChannelName, ChannelNews)
-    /// The sender does not have the channel.
-    case gone(ChannelName)
+    /// The sender does not have the channel, perhaps because its session ended.
+    case gone(ChannelName, ended: ChannelSession?)
     /// The sender has the channel and needs all news of it.
     case want(ChannelName)
     case request(ChannelName, MemberRequest)
@@ -19,7 +19,7 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
 
     var channel: ChannelName? {
         switch self {
-        case .news(let channel, _), .gone(let channel), .want(let channel), .request(let channel, _),
+        case .news(let channel, _), .gone(let channel, _), .want(let channel), .request(let channel, _),
             .data(let channel, _, _, _):
             channel
         case .keep: nil

@@ -19,7 +19,8 @@ package protocol ChannelLinks: Sendable {
 package protocol ChannelDirectory: Sendable {
     /// Tells the store that this node has a channel; `nil` when the store does not answer in time. It is told later then.
     func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry?
-    func detach(_ room: RoomName) async
+    /// This node does not have a channel any more. Does nothing when it was attached with another session since.
+    func detach(_ room: RoomName, session: RoomSession) async
     /// Asks the nodes that may know, while there is no store, who has the channel.
     func holders(of channel: ChannelName) async -> Set<NodeID>
 }
@@ -159,14 +160,11 @@ package final class ClusterRooms: RoomCluster {
                 found(channel, entry)
             } else {
                 let nodes = await directory.holders(of: channel)
-                change { $0.found(channel, session: nil, nodes: nodes, isAttached: false, at: clock.instant) }
+                change { $0.found(channel, session: nil, nodes: nodes, at: clock.instant) }
             }
         }
         await awaitNews(of: channel)
-        guard let known = state.withLock({ $0.replicas.state(of: channel) }),
-            known.isShared || known.session != own
-        else { return nil }
-        return known.session.session(of: channel)
+        return state.withLock { $0.replicas.sessionElsewhere(of: channel) }
     }
 
     /// Whether there is room for a channel. Whoever asks for one is not authorized yet.
@@ -181,11 +179,8 @@ package final class ClusterRooms: RoomCluster {
         }
     }
 
-    package func close(_ channel: ChannelName) {
-        change { replicas in
-            replicas.close(channel, at: clock.instant)
-            return []
-        }
+    package func close(_ channel: ChannelName, ended: ChannelSession?) {
+        change { $0.close(channel, ended: ended, at: clock.instant) }
     }
 
     package func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?) {
@@ -233,7 +228,6 @@ package final class ClusterRooms: RoomCluster {
                 channel,
                 session: entry.session,
                 nodes: entry.nodes.keys,
-                isAttached: true,
                 at: clock.instant
             )
         }
@@ -333,9 +327,9 @@ package final class ClusterRooms: RoomCluster {
             case .lost(let channel, let media, let node):
                 deliver(Delivery(content: .lost(channel), node: media, bytes: 0), from: node, &state)
             case .attach: break
-            case .detach(let channel):
+            case .detach(let channel, let session):
                 guard let room = RoomName(rawValue: channel.value) else { continue }
-                Task { await directory.detach(room) }
+                Task { await directory.detach(room, session: session) }
             }
         }
     }

@@ -30,25 +30,6 @@ extension ChannelModel {
         state.members.compactMap { participants[$0] }.filter { !$0.isRemote }.map(MemberRecord.init)
     }
 
-    // MARK: The session
-
-    /// The session that the nodes of the channel have. Of two the older one stays, and of equally old ones the one with the
-    /// lower identifier.
-    package mutating func sessionFound(_ session: ChannelSession) -> [Effect] {
-        guard session.channel == name else { return [] }
-        guard let own = state.session else {
-            state.session = ChannelState.Session(description: session, isAnnounced: true, endSecond: sessionEnd)
-            return []
-        }
-        let (mine, other) = (own.description, session)
-        if mine.id == other.id { state.session?.isAnnounced = true }
-        guard (other.createdAt, other.id.value) < (mine.createdAt, mine.id.value) else { return [] }
-        state.session?.description = session
-        state.session?.isAnnounced = true
-        guard own.isAnnounced, mine.id != other.id else { return [] }
-        return [.report(.sessionDestroyed(mine, unixNanoseconds: now.unixNanoseconds))]
-    }
-
     // MARK: Members
 
     /// A node told of a member of its own that is new or changed.
@@ -99,6 +80,7 @@ extension ChannelModel {
         participantOfPeer[participant.peer] = participant.id
         participants[participant.id] = participant
         state.remote.add(participant)
+        fixApp(participant.app)
     }
 
     private mutating func update(_ before: Participant, to record: MemberRecord, into effects: inout [Effect]) {
@@ -161,6 +143,8 @@ extension ChannelModel {
         if !before.isConnected, let connectedAt = record.connectedAt, var participant = participants[id] {
             participant.connectedAt = now.earlier(unixNanoseconds: connectedAt)
             participants[id] = participant
+            // Its node has reported the session.
+            state.session?.isAnnounced = true
             state.connected.insert(id, order: participant.order)
             state.counts.add(1, participant.role)
             if participant.role.publishes { wentLive(participant, into: &effects) }
@@ -176,8 +160,11 @@ extension ChannelModel {
     }
 
     /// A member of another node left.
-    package mutating func remoteLeft(_ id: ParticipantID, _ departure: Departure) -> [Effect] {
+    ///
+    /// - Parameter time: see ``ChannelNews/Departed/time``; `nil` when its node did not tell of it.
+    package mutating func remoteLeft(_ id: ParticipantID, _ departure: Departure, at time: Int64? = nil) -> [Effect] {
         guard let participant = participants[id], participant.isRemote else { return [] }
+        if let time { departureFound(at: time, from: participant.location.node) }
         _ = participants.removeValue(forKey: id)
         participantOfPeer[participant.peer] = nil
         let companions = state.bundles[participant.bundle] ?? []
@@ -187,8 +174,7 @@ extension ChannelModel {
         if participant.negotiatedRole.publishes { removePublisher(participant, companions, into: &effects) }
         if participant.isConnected { announceGone(participant, companions, departure, into: &effects) }
         if participant.isActive { changed(into: &effects) }
-        if state.members.isEmpty { state.session = nil }
-        return effects.ofOtherNodes
+        return effects.ofOtherNodes + othersLeft()
     }
 
     /// The members by their nodes.

@@ -13,6 +13,7 @@ extension ChannelModel {
     /// minute. To be called about once a second.
     package mutating func tick(at now: RoomTime) -> [Effect] {
         self.now = now
+        endDepartureWait()
         if let end = state.session?.endSecond, end <= now.second { return self.end(reason: .channelExpired).effects }
         var effects: [Effect] = []
         for id in lifetimeDeadlines.due(through: now.second) {
@@ -33,14 +34,6 @@ extension ChannelModel {
         updateRecentSpeakers(into: &effects)
         for id in updateDeadlines.due(through: now.second) { update(id, into: &effects) }
         return effects
-    }
-
-    /// When a session that begins now ends, in seconds of the monotonic clock; `nil` without a limit.
-    var sessionEnd: Int64? {
-        let seconds = limits.channelLifetime.components.seconds
-        guard seconds > 0 else { return nil }
-        let (end, overflows) = now.second.addingReportingOverflow(seconds)
-        return overflows ? nil : end
     }
 
     /// The media plane answers ``Effect/checkTransport(_:_:location:)``. A participant without an ICE path ends.

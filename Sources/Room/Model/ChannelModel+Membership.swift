@@ -25,10 +25,7 @@ extension ChannelModel {
         let filters = try FilterList(request.filters)
         var effects: [Effect] = []
         replaceUnconnected(before: request, into: &effects)
-        if state.session == nil {
-            let description = ChannelSession(id: session, channel: name, createdAt: now.unixNanoseconds)
-            state.session = ChannelState.Session(description: description, endSecond: sessionEnd)
-        }
+        sessionBegan(as: session)
         fixApp(request.app)
         fixProfile(for: request)
         var participant = Participant(request, role: firstRole(of: request), as: place, at: now)
@@ -168,7 +165,7 @@ extension ChannelModel {
         }
         effects.append(.ended(id, reason))
         announceEnded(participant, companions, reason, into: &effects)
-        if !state.hasOwnMembers { endSession(into: &effects) }
+        departed(from: participant.location.node, into: &effects)
         if participant.isActive { changed(into: &effects) }
         resetIfUnused()
         return effects
@@ -205,15 +202,6 @@ extension ChannelModel {
         }
         streamEnded(of: participant, companions, into: &effects)
         removeSpeaker(participant, into: &effects)
-    }
-
-    private mutating func endSession(into effects: inout [Effect]) {
-        guard let session = state.session else { return }
-        // It goes on at other nodes.
-        guard state.members.isEmpty else { return }
-        state.session = nil
-        guard session.isAnnounced else { return }
-        effects.append(.report(.sessionDestroyed(session.description, unixNanoseconds: now.unixNanoseconds)))
     }
 
     /// Ends all participants with this role and client, in the order of joining; `nil` matches any.

@@ -5,7 +5,9 @@ package import MediaTypes
 extension ChannelModel {
     /// What nodes agree on at present.
     package var register: ChannelRegister {
-        guard let session = state.session else { return ChannelRegister() }
+        guard let session = state.session else {
+            return ChannelRegister(app: state.app, endedSession: state.endedSession)
+        }
         return ChannelRegister(
             version: session.registerVersion,
             node: session.registerNode,
@@ -13,7 +15,8 @@ extension ChannelModel {
             spotlightNumber: session.speakers.requestedNumber,
             profile: session.profile,
             holds: session.holds,
-            fixed: session.speakers.fixed
+            fixed: session.speakers.fixed,
+            app: state.app
         )
     }
 
@@ -28,6 +31,7 @@ extension ChannelModel {
 
     /// Another node told what holds for the channel.
     package mutating func registerFound(_ register: ChannelRegister) -> [Effect] {
+        fixApp(register.app)
         guard state.session != nil, register.isNewer(than: self.register),
             let filters = try? FilterList(register.filters)
         else { return [] }

@@ -75,7 +75,7 @@ package struct ChannelModel: Sendable, Codable {
         self.limits = limits
     }
 
-    /// Whether the channel has neither participants nor listeners.
+    /// Whether the channel has neither participants nor listeners, and does not wait for other nodes' departures.
     package var isUnused: Bool { state.isUnused }
 
     /// Whether nothing is held: no participant, listener, deadline or index entry.
@@ -145,6 +145,9 @@ extension ChannelModel {
 
     /// The channel's session; `nil` without participants.
     package var session: ChannelSession? { state.session?.description }
+
+    /// The session that this node tells others of: they know of each other's from its members' nodes.
+    package var ownSession: ChannelSession? { state.hasOwnMembers ? session : nil }
 
     /// The number of participants, connected or not.
     package var memberCount: Int { state.members.count }

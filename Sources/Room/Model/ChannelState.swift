@@ -5,7 +5,7 @@ struct ChannelState: Sendable, Codable {
     /// The state of a ``ChannelSession``.
     struct Session: Sendable, Codable {
         var description: ChannelSession
-        /// Whether a member has been connected.
+        /// Whether a member has been connected, at this node or another one.
         var isAnnounced = false
         /// `nil` until a member that knows profiles joins.
         var profile: ChannelProfile?
@@ -21,8 +21,13 @@ struct ChannelState: Sendable, Codable {
         /// The version of what nodes agree on: see ``ChannelRegister``.
         var registerVersion: UInt64 = 0
         var registerNode = NodeIncarnation.standalone
+        var lastDeparture: LastDeparture?
     }
     var session: Session?
+    /// The session before ``session``.
+    var endedSession: ChannelSession?
+    /// The time of the last departure that this node knows of, in nanoseconds since 1970 UTC.
+    var departedAt: Int64 = 0
     /// The app whose tokens admit to the channel; `nil` until a client with an app's token comes.
     var app: String?
     var members = ParticipantList()
@@ -57,7 +62,8 @@ struct ChannelState: Sendable, Codable {
 
     /// Whether this node has members.
     var hasOwnMembers: Bool { members.count > remote.members.count }
-    var isUnused: Bool { !hasOwnMembers && listeners.isEmpty }
+    /// Whether the channel has neither members nor listeners on this node, and what other nodes tell of it does not matter.
+    var isUnused: Bool { !hasOwnMembers && listeners.isEmpty && session?.lastDeparture == nil }
 
     mutating func add(_ participant: Participant) {
         let (id, order) = (participant.id, participant.order)

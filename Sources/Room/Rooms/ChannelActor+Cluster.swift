@@ -37,7 +37,7 @@ extension ChannelActor {
         guard isOpen else { return }
         isOpen = false
         for id in model.remoteMembers { context.node.withModel { $0.remoteLeft(id) } }
-        context.cluster?.close(name)
+        context.cluster?.close(name, ended: model.endedSession)
     }
 
     // MARK: To other nodes
@@ -49,7 +49,8 @@ extension ChannelActor {
         let (records, gone) = model.takeChanges()
         let left = gone.filter { told.removeValue(forKey: $0) != nil }
         if !left.isEmpty {
-            let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended) }
+            let time = model.departedAt
+            let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended, time: time) }
             cluster.send(.left(departed), of: name, to: nil)
         }
         let changed = records.filter { told[$0.id] != $0 }
@@ -60,7 +61,7 @@ extension ChannelActor {
             model.signRegister(as: context.incarnation)
         }
         // A node that knows the channel without members does not know the session that began since.
-        if let session = model.session, session.id != toldSession {
+        if let session = model.ownSession, session.id != toldSession {
             toldSession = session.id
             for news in allNews(of: session) { cluster.send(news, of: name, to: nil) }
             return
@@ -79,7 +80,7 @@ extension ChannelActor {
     /// ``Rooms/tell(_:of:)``
     func tell(_ node: NodeIncarnation) -> Bool {
         guard isOpen, !isRetired else { return false }
-        for news in allNews(of: model.session) { context.cluster?.send(news, of: name, to: node) }
+        for news in allNews(of: model.ownSession) { context.cluster?.send(news, of: name, to: node) }
         return true
     }
 
@@ -103,7 +104,7 @@ extension ChannelActor {
         case .changed(let records): changed(records, of: node)
         case .left(let departed):
             for member in departed where model.participants[member.id]?.location.node == node {
-                left(member.id, member.departure)
+                left(member.id, member.departure, at: member.time)
             }
         case .register(let register): found(register)
         case .labels(let labels): data.labelsFound(labels, of: node)
@@ -128,8 +129,8 @@ extension ChannelActor {
         }
     }
 
-    private func left(_ id: ParticipantID, _ departure: Departure) {
-        apply { $0.remoteLeft(id, departure) }
+    private func left(_ id: ParticipantID, _ departure: Departure, at time: Int64? = nil) {
+        apply { $0.remoteLeft(id, departure, at: time) }
         context.node.withModel { $0.remoteLeft(id) }
     }
 

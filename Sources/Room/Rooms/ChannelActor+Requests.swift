@@ -174,7 +174,9 @@ extension ChannelActor {
             try node.listenerArrived(id, at: name, from: network, isChannelFull: isFull)
             return id
         }
+        let ownerBefore = model.app
         model.listenerArrived(id, app: app)
+        if isOpen, model.app != ownerBefore { context.cluster?.send(.register(model.register), of: name, to: nil) }
         let (changes, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
         listeners[id] = continuation
         continuation.yield()

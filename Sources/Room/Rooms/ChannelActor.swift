@@ -143,7 +143,7 @@ actor ChannelActor {
         var summary = model.summary
         // Every second has a tick.
         if !slotsToReconnect.isEmpty { summary.nextDeadlineSecond = .min }
-        context.node.withModel { $0.summaryChanged(of: name, to: summary) }
+        context.node.summaryChanged(of: name, to: summary, waitsUntil: model.departureWaitEnd)
         guard model.isUnused, workers.isEmpty, crossLoopConnects.isEmpty, transportChecker == nil, callsUnderWay == 0
         else { return }
         precondition(resources.isEmpty && mailboxes.isEmpty && listeners.isEmpty, "they end with their participants")

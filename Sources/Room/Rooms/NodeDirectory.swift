@@ -13,6 +13,8 @@ final class NodeDirectory: Sendable {
         var actors: [ChannelName: ChannelActor] = [:]
         var numberNext: UInt64 = 1
         var pendingSessionIDs = PendingSessionIDs()
+        /// The channels that wait for other nodes' departures, and until which second of the monotonic clock.
+        var departureWaits: [ChannelName: Int64] = [:]
     }
     private let state: Mutex<State>
 
@@ -67,8 +69,20 @@ final class NodeDirectory: Sendable {
 
     /// The actors of the channels that may have a deadline at `second` or before, the oldest channel first.
     func actors(dueAt second: Int64) -> [ChannelActor] {
-        state.withLock { state in state.model.channelsDue(at: second).compactMap { state.actors[$0] } }
-            .sorted { $0.number < $1.number }
+        state.withLock { state in
+            let waits = state.departureWaits.filter { $0.value <= second }.keys
+            return Set(state.model.channelsDue(at: second)).union(waits).compactMap { state.actors[$0] }
+        }
+        .sorted { $0.number < $1.number }
+    }
+
+    /// Notes what a channel reports of itself.
+    /// - Parameter second: until when it waits for other nodes' departures; `nil` when it does not.
+    func summaryChanged(of channel: ChannelName, to summary: ChannelSummary, waitsUntil second: Int64?) {
+        state.withLock { state in
+            state.model.summaryChanged(of: channel, to: summary)
+            if second != nil || !state.departureWaits.isEmpty { state.departureWaits[channel] = second }
+        }
     }
 
     /// Removes the actor of an unused channel.

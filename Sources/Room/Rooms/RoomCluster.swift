@@ -7,11 +7,12 @@ public protocol RoomCluster: Sendable {
     /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:)`` first, as this node
     /// does by ``Rooms/tell(_:of:)``.
     /// - Parameter session: what the channel's session is unless another node has one.
-    /// - Returns: the session of the other nodes; `nil` when no other node is known to have the channel.
+    /// - Returns: the session of the other nodes; `nil` when they are not known to have one.
     func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession?
 
     /// The node has neither members nor listeners of a channel any more.
-    func close(_ channel: ChannelName)
+    /// - Parameter ended: the channel's session when it has ended, at all nodes. The next one is another one.
+    func close(_ channel: ChannelName, ended: ChannelSession?)
 
     /// Tells every other node that has the channel, or only one node, in the order of the calls.
     func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?)

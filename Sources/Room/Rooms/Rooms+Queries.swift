@@ -104,8 +104,11 @@ extension Rooms {
 
     /// - Throws: ``RoomError/appMismatch`` when the channel is another app's.
     public func checkApp(_ app: String?, of channel: ChannelName) async throws(RoomError) {
-        guard let actor = node.actor(of: channel), await actor.read({ $0.isAppMismatched(app) }) else { return }
-        throw .appMismatch
+        guard app != nil else { return }
+        let isMismatched = await knowing(channel) {
+            await node.actor(of: channel)?.read { $0.isAppMismatched(app) } ?? false
+        }
+        if isMismatched { throw .appMismatch }
     }
 
     // MARK: - Listeners

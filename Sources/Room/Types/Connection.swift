@@ -144,6 +144,12 @@ public struct ChannelSession: Hashable, Sendable, Codable {
         self.channel = channel
         self.createdAt = createdAt
     }
+
+    /// Whether this one stays when nodes have two sessions of a channel: the older one, and of equally old ones the one with
+    /// the lower identifier.
+    package func precedes(_ other: Self) -> Bool {
+        (createdAt, id.value) < (other.createdAt, other.id.value)
+    }
 }
 
 /// A connection and its channel's counts right after an event.

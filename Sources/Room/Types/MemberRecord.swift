@@ -97,6 +97,9 @@ public enum ChannelNews: Hashable, Sendable, Codable {
     public struct Departed: Hashable, Sendable, Codable {
         let id: ParticipantID
         let departure: Departure
+        /// When it left, by the clock of its node, and later than all departures that its node knew of; in nanoseconds since
+        /// 1970 UTC. `nil` from a build that does not tell it.
+        var time: Int64?
     }
 
     enum CodingKeys: String, CodingKey { case all, changed, left, register, labels }
@@ -223,8 +226,20 @@ public struct ChannelRegister: Hashable, Sendable, Codable {
     var holds = OperatorHolds()
     /// The senders that operators fixed in focus, in the order of the requests; `nil` of a node whose build does not tell.
     var fixed: [ParticipantID]?
+    /// The app whose tokens admit to the channel. The first one stays, whatever the version.
+    var app: String?
+    /// The channel's last session, when none has begun since. Whatever the version, it is not used again.
+    package var endedSession: ChannelSession?
 
     func isNewer(than other: Self) -> Bool { (version, node.rawValue) > (other.version, other.node.rawValue) }
+}
+
+extension ChannelRegister {
+    /// Of a node that does not use the channel.
+    package init(endedSession: ChannelSession?) {
+        self.init()
+        self.endedSession = endedSession
+    }
 }
 
 /// What a node asks the node of a member to do.

@@ -25,7 +25,7 @@ import Testing
         let (register, others) = (ChannelRegister(version: 3), [records[1].id])
         let departed = ChannelNews.Departed(id: records[0].id, departure: .ended)
         let messages: [(ChannelMessage, [UInt8])] = [
-            (.gone(Self.channel), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
+            (.gone(Self.channel, ended: nil), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
             (.request(Self.channel, .end(records[0].id, .kicked)), []),
             (.news(Self.channel, .all(nil, records, register, labels: ["#a"])), []),
             (.news(Self.channel, .all(nil, [records[0]], register, labels: [], others: others)), []),

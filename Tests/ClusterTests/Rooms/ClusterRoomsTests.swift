@@ -22,6 +22,26 @@ struct ClusterRoomsTests {
         return try await node.rooms.reserve(request)
     }
 
+    /// A client that looks at the channel first, as all signaling does, and is connected then.
+    private func stay(_ role: Role, at node: TestNodes.Node) async throws -> Rooms.Reservation {
+        let prospect = await node.rooms.joinContext(of: Self.channel)
+        let reservation = try await join(role, at: node)
+        #expect(reservation.channelSession == prospect.session)
+        _ = try await node.rooms.activate(
+            reservation,
+            remote: RemoteTransport(
+                credentials: ICECredentials(usernameFragment: "remote", password: String(repeating: "p", count: 22))!,
+                fingerprints: [Fingerprint(algorithm: .sha256, digest: Array(repeating: 1, count: 32))!],
+                localRole: .server
+            ),
+            firstMediaKind: .video,
+            mids: []
+        )
+        node.rooms.eventHandler(reservation.peer, .connected(over: .udp))
+        await node.rooms.takeEvents()
+        return reservation
+    }
+
     /// Waits until something holds, which other threads bring about; at most until the suite's time limit.
     private func wait(until condition: () async -> Bool) async {
         while await !condition() { await Task.yield() }
@@ -70,6 +90,50 @@ struct ClusterRoomsTests {
         #expect(nodes.attaches == 2, "the channel was not given up yet")
         await wait { await count(at: b) == 2 }
         await wait { await count(at: a) == 2 }
+    }
+
+    @Test func `a session is reported once when its node looked at the channel before`() async throws {
+        let nodes = TestNodes()
+        let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
+        let first = try await stay(.sendonly, at: a)
+        #expect(nodes.attaches == 1, "the look-up is known")
+        let second = try await stay(.recvonly, at: b)
+        await wait { await count(at: a) == 2 }
+        #expect(a.reports.all == ["created \(first.channelSession)"] && b.reports.all == [])
+        await a.rooms.end(first.participant, reason: .left)
+        await wait { await count(at: b) == 1 }
+        await b.rooms.end(second.participant, reason: .left)
+        #expect(b.reports.all == ["destroyed \(first.channelSession)"])
+    }
+
+    @Test(arguments: [false, true])
+    func `a channel that is joined again at once has a new session`(_ isWatched: Bool) async throws {
+        let nodes = TestNodes()
+        let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
+        if isWatched { _ = try await b.rooms.listen(to: Self.channel) }
+        var sessions: [ChannelSessionID] = []
+        for _ in 0..<3 {
+            let publisher = try await stay(.sendonly, at: a)
+            sessions.append(publisher.channelSession)
+            if isWatched { await wait { await count(at: b) == 1 } }
+            await a.rooms.end(publisher.participant, reason: .left)
+            if isWatched { await wait { await count(at: b) == 0 } }
+        }
+        #expect(Set(sessions).count == 3)
+        #expect(a.reports.all == sessions.flatMap { ["created \($0)", "destroyed \($0)"] })
+        if !isWatched { await wait { nodes.rooms.isEmpty } }
+    }
+
+    @Test func `a newcomer does not wait for a node that only looked at the channel`() async throws {
+        let nodes = TestNodes()
+        let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
+        let prospect = await a.rooms.joinContext(of: Self.channel)
+        // Both take the session that the directory lists: they begin at the same time.
+        #expect(await b.rooms.joinContext(of: Self.channel).session == prospect.session)
+        let first = try await join(.sendonly, at: b)
+        let second = try await join(.sendonly, at: a)
+        #expect(first.channelSession == prospect.session && second.channelSession == prospect.session)
+        #expect(nodes.attaches == 2)
     }
 
     @Test func `without the store, nodes ask each other`() async throws {

@@ -19,6 +19,8 @@ private struct ReplicaWorld {
         /// What it knows of the others' versions.
         var known: [ChannelName: [NodeIncarnation: UInt64]] = [:]
         var wanted: Set<NodeID> = []
+        /// What its rooms were attached with.
+        var sessions: [ChannelName: RoomSession] = [:]
     }
     private enum Event {
         case message(ChannelMessage, from: NodeID, to: NodeID, link: UInt64)
@@ -77,7 +79,9 @@ private struct ReplicaWorld {
     mutating func close(_ channel: ChannelName, at id: NodeID) {
         guard nodes[id]?.versions.removeValue(forKey: channel) != nil else { return }
         nodes[id]?.known[channel] = nil
-        nodes[id]?.replicas.close(channel, at: now)
+        let session = ChannelSession(id: ChannelSessionID(using: &generator), channel: channel, createdAt: 0)
+        let ended = Bool.random(using: &generator) ? session : nil
+        perform(nodes[id]?.replicas.close(channel, ended: ended, at: now) ?? [], of: id)
     }
 
     mutating func cut(_ one: NodeID, _ other: NodeID) {
@@ -169,12 +173,12 @@ private struct ReplicaWorld {
             perform(actions, of: to)
         case .attached(let channel, let id):
             guard isStoreUp else { return unattached.append((channel, id)) }
+            guard nodes[id]?.sessions[channel] != nil else { return }
             store[channel, default: []].insert(id)
             let actions = nodes[id]?.replicas.found(
                 channel,
                 session: nil,
                 nodes: store[channel] ?? [],
-                isAttached: true,
                 at: now
             )
             perform(actions ?? [], of: id)
@@ -208,8 +212,13 @@ private struct ReplicaWorld {
                 send(.news(channel, .all(nil, [], register(channel, id), labels: [])), from: id, to: other)
             case .send(let message, let other): send(message, from: id, to: other)
             case .lost(let channel, let media, _): nodes[id]?.known[channel]?[media] = nil
-            case .attach(let channel, _): schedule(.attached(channel, id))
-            case .detach(let channel): store[channel]?.remove(id)
+            case .attach(let channel, let session):
+                nodes[id]?.sessions[channel] = session
+                schedule(.attached(channel, id))
+            case .detach(let channel, let session):
+                guard nodes[id]?.sessions[channel] == session else { continue }
+                nodes[id]?.sessions[channel] = nil
+                store[channel]?.remove(id)
             }
         }
     }
@@ -238,7 +247,8 @@ private struct ReplicaWorld {
         }
         world.setStore(isUp: true)
         for one in world.ids { for other in world.ids where other > one { world.heal(one, other) } }
-        for _ in 0..<50 { world.advance(by: .milliseconds(100)) }
+        // The last messages take a moment.
+        for _ in 0..<52 { world.advance(by: .milliseconds(100)) }
         for channel in channels {
             let holders = world.nodes.values.filter { $0.versions[channel] != nil }
             for node in holders {

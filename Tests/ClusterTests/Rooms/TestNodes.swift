@@ -14,6 +14,19 @@ final class TestNodes: Sendable {
         let rooms: Rooms
         let plane: FakeMediaPlane
         let cluster: ClusterRooms
+        let reports: Reports
+    }
+    /// What a node reported of sessions.
+    final class Reports: Sendable {
+        private let list = Mutex<[String]>([])
+        var all: [String] { list.withLock { $0 } }
+        func note(_ event: Rooms.Event) {
+            switch event {
+            case .report(.sessionCreated(let session, _)): list.withLock { $0.append("created \(session.id)") }
+            case .report(.sessionDestroyed(let session, _)): list.withLock { $0.append("destroyed \(session.id)") }
+            default: break
+            }
+        }
     }
     private struct Way: Hashable {
         let from: NodeID
@@ -26,6 +39,8 @@ final class TestNodes: Sendable {
         var cut: Set<Way> = []
         var isStoreUp = true
         var entries: [RoomName: RoomEntry] = [:]
+        /// What each node attached its rooms with last.
+        var sessions: [NodeID: [RoomName: RoomSession]] = [:]
         var attaches = 0
     }
     private let state = Mutex(State())
@@ -42,9 +57,17 @@ final class TestNodes: Sendable {
         // On a busy machine the other nodes' news may take longer than newcomers wait.
         let cluster = ClusterRooms(own: id, links: view, directory: view, openTimeout: .seconds(1_200))
         let plane = FakeMediaPlane(MediaLocation(node: media, loop: LoopIndex(rawValue: 0)))
-        let rooms = Rooms(planes: [plane], node: media, limits: limits, controlLoops: loops, cluster: cluster)
+        let reports = Reports()
+        let rooms = Rooms(
+            planes: [plane],
+            node: media,
+            limits: limits,
+            controlLoops: loops,
+            cluster: cluster,
+            onEvent: reports.note
+        )
         cluster.attach(rooms)
-        let node = Node(id: id, media: media, rooms: rooms, plane: plane, cluster: cluster)
+        let node = Node(id: id, media: media, rooms: rooms, plane: plane, cluster: cluster, reports: reports)
         state.withLock { $0.nodes[id] = node }
         return node
     }
@@ -75,6 +98,7 @@ final class TestNodes: Sendable {
             nodes.state.withLock { state in
                 guard state.isStoreUp else { return nil }
                 state.attaches += 1
+                state.sessions[own, default: [:]][room] = session
                 let instance = NodeInstance(node: own, incarnation: incarnation)
                 var entry =
                     state.entries[room] ?? RoomEntry(epoch: .first, session: session, anchor: instance, nodes: [:])
@@ -84,8 +108,10 @@ final class TestNodes: Sendable {
             }
         }
 
-        func detach(_ room: RoomName) async {
+        func detach(_ room: RoomName, session: RoomSession) async {
             nodes.state.withLock { state in
+                guard state.sessions[own]?[room] == session else { return }
+                state.sessions[own]?[room] = nil
                 state.entries[room]?.nodes[own] = nil
                 if state.entries[room]?.nodes.isEmpty == true { state.entries[room] = nil }
             }

@@ -101,13 +101,25 @@ final class ClusterNodeModel {
     func leave(_ id: ParticipantID, at now: RoomTime) throws -> [ChannelReplicas.Action] {
         guard let channel = members.removeValue(forKey: id) else { return [] }
         try apply(channel, at: now) { $0.left(id, reason: .left) }
-        let actions = news(of: channel)
-        guard channels[channel]?.isUnused == true else { return actions }
-        channels[channel] = nil
-        told[channel] = nil
-        toldSessions[channel] = nil
-        replicas.close(channel, at: now.instant)
-        return actions
+        return news(of: channel) + closeUnused(at: now)
+    }
+
+    /// The channels without members of this node end here.
+    func closeUnused(at now: RoomTime) -> [ChannelReplicas.Action] {
+        let unused = channels.filter(\.value.isUnused).sorted { $0.key.value < $1.key.value }
+        return unused.flatMap { channel, model in
+            channels[channel] = nil
+            told[channel] = nil
+            toldSessions[channel] = nil
+            return replicas.close(channel, ended: model.endedSession, at: now.instant)
+        }
+    }
+
+    func endDepartureWaits(at now: RoomTime) throws {
+        for (channel, model) in channels.sorted(by: { $0.key.value < $1.key.value }) {
+            guard let end = model.departureWaitEnd, end <= now.second else { continue }
+            try apply(channel, at: now) { $0.tick(at: now) }
+        }
     }
 
     private func apply(
@@ -139,10 +151,13 @@ final class ClusterNodeModel {
         channels[channel] = model
         var news: [ChannelNews] = []
         let left = gone.filter { told[channel]?.removeValue(forKey: $0) != nil }
-        if !left.isEmpty { news.append(.left(left.map { ChannelNews.Departed(id: $0, departure: .ended) })) }
+        if !left.isEmpty {
+            let time = model.departedAt
+            news.append(.left(left.map { ChannelNews.Departed(id: $0, departure: .ended, time: time) }))
+        }
         let changed = records.filter { told[channel]?[$0.id] != $0 }
         for record in changed { told[channel, default: [:]][record.id] = record }
-        if let session = model.session, session.id != toldSessions[channel] {
+        if let session = model.ownSession, session.id != toldSessions[channel] {
             toldSessions[channel] = session.id
             news.append(all(of: model))
         } else if !changed.isEmpty {
@@ -153,7 +168,7 @@ final class ClusterNodeModel {
     }
 
     private func all(of model: ChannelModel) -> ChannelNews {
-        .all(model.session, model.ownMembers, model.register, labels: [])
+        .all(model.ownSession, model.ownMembers, model.register, labels: [])
     }
 
     /// All that another node has to know of a channel.
@@ -178,7 +193,7 @@ final class ClusterNodeModel {
                 for record in records where record.node == node { effects += changed(record, &model) }
             case .left(let departed):
                 for member in departed where model.participants[member.id]?.location.node == node {
-                    effects += model.remoteLeft(member.id, member.departure)
+                    effects += model.remoteLeft(member.id, member.departure, at: member.time)
                 }
             case .register(let register): effects += model.registerFound(register)
             case .labels: break

@@ -171,6 +171,8 @@ final class ClusterWorld {
             node.ticks += 1
             guard node.ticks % 10 == 0 else { return }
             try perform(node.change { $0.handleDeadlines(at: now) }, of: node, &links)
+            try node.endDepartureWaits(at: roomTime(links))
+            try perform(node.closeUnused(at: roomTime(links)), of: node, &links)
         }
     }
 
@@ -236,7 +238,7 @@ final class ClusterWorld {
                 node.membership.attachLater([room], whenReturned: id, at: now)
             }
             let actions = node.change { replicas in
-                replicas.found(channel, session: entry.session, nodes: present.keys, isAttached: true, at: now)
+                replicas.found(channel, session: entry.session, nodes: present.keys, at: now)
             }
             try perform(actions, of: node, &links)
         }
@@ -292,14 +294,16 @@ final class ClusterWorld {
             case .tellAll(let channel, let other):
                 guard let news = node.all(of: channel) else { continue }
                 send(.news(channel, news), from: node, to: other, &links)
-            case .lost(let channel, let media, _): try node.lost(media, of: channel, at: roomTime(links))
+            case .lost(let channel, let media, _):
+                try node.lost(media, of: channel, at: roomTime(links))
+                try perform(node.closeUnused(at: roomTime(links)), of: node, &links)
             case .attach(let channel, let session):
                 guard let room = RoomName(rawValue: channel.value) else { continue }
                 node.sessions[room] = session
                 attach(room, session, node, links.now)
-            case .detach(let channel):
-                guard let room = RoomName(rawValue: channel.value), node.sessions.removeValue(forKey: room) != nil
-                else { continue }
+            case .detach(let channel, let session):
+                guard let room = RoomName(rawValue: channel.value), node.sessions[room] == session else { continue }
+                node.sessions[room] = nil
                 node.membership.roomEnded(room)
                 detach(room, node, links.now)
             }
@@ -336,6 +340,7 @@ final class ClusterWorld {
         }
         if isForChannel, case .news(let channel, let news) = message {
             try node.received(news, of: channel, from: media, at: now)
+            try perform(node.closeUnused(at: now), of: node, &links)
         }
         try perform(actions, of: node, &links)
     }
