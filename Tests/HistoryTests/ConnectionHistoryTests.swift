@@ -61,7 +61,12 @@ import Wire
     private static func instant(_ seconds: Int) -> Instant { Instant(nanoseconds: 0) + .seconds(seconds) }
 
     private static func history(directory: String? = nil) throws -> ConnectionHistory {
-        try ConnectionHistory(node: "n1", directory: directory, now: { start / 1_000_000 }) { Issue.record("\($0)") }
+        try ConnectionHistory(
+            node: "n1",
+            directory: directory,
+            now: { start / 1_000_000 },
+            onFailure: { Issue.record("\($0)") }
+        )
     }
 
     private static func statistics(sent: UInt32, lost: Int, port: UInt16 = 5_000) -> PeerStatistics {
@@ -394,9 +399,12 @@ import Wire
         defer { try? FileManager.default.removeItem(at: folder) }
         let file = folder.appending(path: "history-n1.sqlite")
         try Data(repeating: 0x41, count: 8_192).write(to: file)
-        let history = try ConnectionHistory(node: "n1", directory: folder.path, now: { Self.start / 1_000_000 }) {
-            #expect($0.contains("damaged"))
-        }
+        let history = try ConnectionHistory(
+            node: "n1",
+            directory: folder.path,
+            now: { Self.start / 1_000_000 },
+            onFailure: { #expect($0.contains("damaged")) }
+        )
         let connection = Self.connection(isConnected: false)
         history.take(.connectionFailed(Self.report(connection), .left), at: Self.instant(0))
         await history.flush()

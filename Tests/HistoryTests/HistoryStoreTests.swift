@@ -29,7 +29,12 @@ import Testing
     }
 
     private static func store(path: String? = nil, now: Int64 = 0) throws -> HistoryStore {
-        try HistoryStore(file: path.map(HistoryFile.init(path:)), age: hour, now: { now }) { Issue.record("\($0)") }
+        try HistoryStore(
+            file: path.map(HistoryFile.init(path:)),
+            age: hour,
+            now: { now },
+            onFailure: { Issue.record("\($0)") }
+        )
     }
 
     private static func withFolder(_ body: (String) async throws -> Void) async throws {
@@ -67,9 +72,12 @@ import Testing
     @Test func `what is too old is not shown, and deleted without another end`() async throws {
         try await Self.withFolder { path in
             let time = Mutex<Int64>(0)
-            let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { time.withLock { $0 } }) {
-                Issue.record("\($0)")
-            }
+            let store = try HistoryStore(
+                file: HistoryFile(path: path),
+                age: Self.hour,
+                now: { time.withLock { $0 } },
+                onFailure: { Issue.record("\($0)") }
+            )
             for number in 1...3 { store.insert(Self.entry(number, endedAt: Int64(number) * 1_000)) }
             await store.flush()
             let reader = try Database(path: path)
@@ -105,9 +113,12 @@ import Testing
             try file.write(contentsOf: Data(repeating: 0x41, count: Int(length) - 4_096))
             try file.close()
             let failures = Mutex<[String]>([])
-            let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { 0 }) { text in
-                failures.withLock { $0.append(text) }
-            }
+            let store = try HistoryStore(
+                file: HistoryFile(path: path),
+                age: Self.hour,
+                now: { 0 },
+                onFailure: { text in failures.withLock { $0.append(text) } }
+            )
             for number in 201...203 { store.insert(Self.entry(number)) }
             #expect(await store.list(.init()).map(\.position.id) == ["id203", "id202", "id201"])
             #expect(store.counts == HistoryStore.Counts(stored: 3, lost: 0))
@@ -123,7 +134,13 @@ import Testing
 
     @Test func `a full store makes room for the latest`() async throws {
         let limits = HistoryStore.Limits(pagesMax: 256)
-        let store = try HistoryStore(file: nil, age: Self.hour, limits: limits, now: { 0 }) { Issue.record("\($0)") }
+        let store = try HistoryStore(
+            file: nil,
+            age: Self.hour,
+            limits: limits,
+            now: { 0 },
+            onFailure: { Issue.record("\($0)") }
+        )
         let detail = #"{"x":"\#(String(repeating: "x", count: 30_000))"}"#
         for number in 1...100 { store.insert(Self.entry(number, detail: detail)) }
         let kept = await store.list(.init(limit: 1_000)).map(\.position.id)
@@ -183,9 +200,12 @@ import Testing
         defer { try? FileManager.default.removeItem(at: folder) }
         let path = folder.appending(path: "history.sqlite").path
         let failures = Mutex<[String]>([])
-        let store = try HistoryStore(file: HistoryFile(path: path), age: Self.hour, now: { 0 }) { text in
-            failures.withLock { $0.append(text) }
-        }
+        let store = try HistoryStore(
+            file: HistoryFile(path: path),
+            age: Self.hour,
+            now: { 0 },
+            onFailure: { text in failures.withLock { $0.append(text) } }
+        )
         let other = try Database(path: path)
         try other.run("DROP TABLE connections")
         for number in 1...3 { store.insert(Self.entry(number)) }
@@ -196,7 +216,13 @@ import Testing
 
     @Test func `what waits is bounded`() async throws {
         let limits = HistoryStore.Limits(pendingMax: 0, pagesMax: 256)
-        let store = try HistoryStore(file: nil, age: Self.hour, limits: limits, now: { 0 }) { Issue.record("\($0)") }
+        let store = try HistoryStore(
+            file: nil,
+            age: Self.hour,
+            limits: limits,
+            now: { 0 },
+            onFailure: { Issue.record("\($0)") }
+        )
         store.insert(Self.entry(1))
         await store.flush()
         #expect(store.counts == HistoryStore.Counts(stored: 0, lost: 1))

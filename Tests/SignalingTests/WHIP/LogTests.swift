@@ -3,9 +3,11 @@ import HTTPTypes
 import HummingbirdTesting
 import JSON
 import Logging
+import MediaTypes
 import Room
 import Synchronization
 import Testing
+import Wire
 
 @testable import Signaling
 
@@ -49,8 +51,14 @@ struct LogTests {
         let bench = try SignalingBench(onEvent: logNotices(to: log.logger))
         try await bench.test { http in
             let session = try OpenSession(try await http.post("/whip/a%22%20reason=none", Offers.publish))
+            await bench.report(.formatUnsupported(slot: try #require(MID("0")), codec: .h265))
             #expect(try await http.send(.delete, session.path).status == .ok)
             await bench.rooms.settle()
+            let unplayed = try #require(
+                log.entries("viewer cannot play the publisher's codec, so it sees nothing").first
+            )
+            #expect(unplayed.fields["codec"] == "H265" && unplayed.fields["channel"] == "a\" reason=none")
+            #expect(unplayed.fields["participant"] == session.participant && unplayed.fields["address"] != nil)
             let joined = try #require(log.entries("participant joined").first)
             let ended = try #require(log.entries("participant ended").first)
             for entry in [joined, ended] {
@@ -61,6 +69,18 @@ struct LogTests {
                 #expect(entry.fields["address"] != nil)
             }
             #expect(ended.fields["reason"] == "left" && ended.fields["seconds"] == "0")
+            let place = try await bench.rooms.reserve(
+                JoinRequest(
+                    channel: try #require(ChannelName("early")),
+                    role: .sendonly,
+                    agent: ClientAgent(signaling: .whip),
+                    network: ClientNetwork(try #require(IPAddress("192.0.2.7")))
+                )
+            )
+            await bench.rooms.cancel(place)
+            let early = try #require(log.entries("participant ended before it joined").first)
+            #expect(early.fields["channel"] == "early" && early.fields["address"] == "192.0.2.7")
+            #expect(early.fields["participant"] == place.participant.value && early.fields["reason"] != nil)
         }
     }
 
