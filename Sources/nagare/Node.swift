@@ -283,6 +283,10 @@ struct Node {
                 shutDown: {
                     drain.stop()
                     await group.triggerGracefulShutdown()
+                },
+                abandon: {
+                    await rooms.endAll()
+                    await operations.history?.flush()
                 }
             )
         )

@@ -42,15 +42,16 @@ struct Signals: Sendable {
                     group.addTask {
                         await target.drain(for: .seconds(drainSeconds))
                         guard !Task.isCancelled, await begin(target, "drained") else { return }
-                        await awaitGrace()
+                        await awaitGrace(target)
                     }
                     continue
                 }
                 guard await begin(target, "\(signal)") else {
                     logger.warning("second signal: stopping immediately", metadata: ["signal": "\(signal)"])
+                    await target.abandon()
                     _exit(128 + signal.number)
                 }
-                group.addTask { await awaitGrace() }
+                group.addTask { await awaitGrace(target) }
             }
             group.cancelAll()
         }
@@ -63,9 +64,10 @@ struct Signals: Sendable {
         }
     }
 
-    private func awaitGrace() async {
+    private func awaitGrace(_ target: ShutdownTarget) async {
         guard (try? await Task.sleep(for: .seconds(graceSeconds))) != nil else { return }
         logger.warning("the grace period is over: stopping with open connections")
+        await target.abandon()
         _exit(0)
     }
 }
@@ -81,7 +83,12 @@ actor ShutdownTarget {
     struct Actions: Sendable {
         var drain: NodeDrain
         var shutDown: @Sendable () async -> Void
+        /// Ends the calls and notes how they were, without a wait for their clients.
+        var abandon: @Sendable () async -> Void
     }
+
+    /// The time for ``Actions/abandon``, after which the process ends anyway.
+    private static let abandonTime = Duration.seconds(2)
 
     private var actions: Actions?
     private var hasBegun = false
@@ -102,6 +109,21 @@ actor ShutdownTarget {
             guard report.clients > 0, report.remaining > .zero else { return }
             guard (try? await Task.sleep(for: .seconds(1))) != nil else { return }
         }
+    }
+
+    /// Ends the calls before the process ends without a graceful shutdown. Returns soon, also when that hangs.
+    func abandon() async {
+        guard let actions else { return }
+        let (ends, end) = AsyncStream.makeStream(of: Never.self)
+        Task {
+            await actions.abandon()
+            end.finish()
+        }
+        Task {
+            try? await Task.sleep(for: Self.abandonTime)
+            end.finish()
+        }
+        for await _ in ends {}
     }
 
     /// Starts the shutdown, unless it has begun.

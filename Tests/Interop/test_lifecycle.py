@@ -147,6 +147,30 @@ def test_a_drain_ends_with_clients(own_node: Callable[..., Node], ends_by: str) 
     assert "stopped" in node.log_tail(), node.log_tail()
 
 
+def test_a_second_signal_leaves_the_history_of_the_calls(
+    own_node: Callable[..., Node], tmp_path: Path
+) -> None:
+    options = ("--state-dir", str(tmp_path), "--grace", "600")
+    node = own_node(*options)
+    present = httpx.post(f"{node.origin}/whip/forced", headers=SDP, content=offer("sendonly"))
+    assert present.status_code == 201, present.text
+    # A request that does not end keeps the listener open.
+    with socket.create_connection((LOOPBACK, node.http_port)) as request:
+        head = b"POST /whip/forced HTTP/1.1\r\nHost: a\r\nContent-Type: application/sdp\r\nContent-Length: 9\r\n\r\n"
+        request.sendall(head + b"v=0")
+        # Nothing tells that the node has the first part of a request.
+        time.sleep(0.5)
+        for _ in range(2):
+            node.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: "shutting down" in node.log_tail(), "the shutdown in the log", 5)
+        assert node.process.wait(STOP_SECONDS) == 128 + signal.SIGTERM, node.log_tail()
+    # For the fixture, which expects a graceful end.
+    node.process.returncode = 0
+    again = own_node(*options, ports=node.ports)
+    (call,) = httpx.get(f"{again.admin}/v1/connections").json()["connections"]
+    assert call["channel"] == "forced" and call["reason"] == "SHUTDOWN", call
+
+
 def test_sigterm_closes_everything(own_node: Callable[..., Node]) -> None:
     node = own_node()
     assert node.terminate()[0] == 0
