@@ -66,9 +66,15 @@ def test_operators_see_why_a_call_was_bad(
     assert {one["outcome"] for one in connections(node)} == {"ended"}
     tab.reload()
     wait_until(lambda: "packets to the client were lost" in tab.inner_text("#view"), "the finding", 10)
+    # What has ended does not change, so its text can be selected for longer than the interval of other views.
+    tab.evaluate("document.querySelector('#view h1').id = 'mark'")
+    tab.wait_for_timeout(3_500)
+    assert tab.locator("#mark").count() == 1
     for name in ("", "#/connections", "#/channels/load", f"#/connections/{viewer}"):
         tab.goto(f"{node.admin}/ui/{name}")
         tab.wait_for_selector("#view h1")
+        if name in ("#/connections", "#/channels/load"):
+            assert "Connections of the last day" in tab.inner_text("#view")
         look(tab, artifacts, f"operators-{name.strip('#/').split('/')[0] or 'start'}-{'one' if viewer in name else 'all'}")
     assert not page.errors
     page.close()

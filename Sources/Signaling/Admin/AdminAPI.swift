@@ -35,7 +35,7 @@ public struct AdminAPI: Sendable {
     ///   - reload: Reads the node's files again.
     ///   - drain: The node's drain; `nil` for one that nothing advances.
     ///   - cluster: The other nodes; `nil` outside of a cluster.
-    ///   - history: The connections of the last day; `nil` where they are not kept.
+    ///   - history: The connections of the last hours; `nil` where they are not kept.
     public init(
         rooms: Rooms,
         statistics: SignalingStatistics,

@@ -33,7 +33,7 @@ extension OperatorsAPI {
             "outcome",
             .choice(ConnectionOutcome.allCases.map(\.rawValue)),
             required: true,
-            "live while it lasts; failed when its media never was connected."
+            "live while it lasts; failed when its media never connected."
         ),
         APIProperty("created_at", millisecondsSchema, required: true, "When it joined, in milliseconds since 1970."),
         APIProperty("connected_at", millisecondsSchema, "When its media was connected, in milliseconds since 1970."),
@@ -141,7 +141,7 @@ extension OperatorsAPI {
             id: "listConnections",
             method: .get,
             path: APIOperation.path("/v1/connections"),
-            summary: "The connections of this node in the last day, the latest first, also those that ended or failed.",
+            summary: "The connections of this node, the latest first, also those that ended or failed.",
             query: [
                 APIProperty("channel", .string(1...255), "Of this channel only."),
                 APIProperty("user", .string(1...255), "Of this user only."),
@@ -154,6 +154,13 @@ extension OperatorsAPI {
                     required: true,
                     "A page."
                 ),
+                APIProperty(
+                    "hours",
+                    countSchema,
+                    required: true,
+                    "For how many hours ended ones are kept; 0 where they are not."
+                ),
+                APIProperty("node", .string(0...255), required: true, "The name of this node."),
                 Page<Never>.next,
             ])
         ) { try await $0.listConnections($1) },
@@ -182,23 +189,33 @@ extension OperatorsAPI {
         var query = ConnectionHistory.Query(limit: call.limit)
         if let name = call.query["channel"]?.string {
             // A name that no channel can have is one of a channel without connections.
-            guard let channel = ChannelName(name) else { return ["connections": []] }
+            guard let channel = ChannelName(name) else { return connectionList(nil) }
             query.channel = channel
         }
         query.user = call.query["user"]?.string
         query.outcome = call.query["outcome"]?.string.flatMap(ConnectionOutcome.init)
         query.after = call.after
-        let page = await history?.page(query)
-        var answer: [String: JSONValue] = ["connections": .array(page?.connections ?? [])]
+        return connectionList(await history?.page(query))
+    }
+
+    private func connectionList(_ page: ConnectionHistory.Page?) -> JSONValue {
+        var answer: [String: JSONValue] = [
+            "connections": .array(page?.connections ?? []), "hours": .integer(history?.hours ?? 0),
+            "node": .string(name),
+        ]
         answer["next"] = page?.next.map { .string($0) }
         return .object(answer)
     }
 
     private func getConnection(_ call: APICall) async throws -> JSONValue {
-        guard let connection = await history?.connection(call.path[.connection] ?? "") else {
+        guard let history else {
+            throw Problem(.connectionUnknown, "This node keeps no history of connections: set --history-hours.")
+        }
+        guard let connection = await history.connection(call.path[.connection] ?? "") else {
+            let hours = history.hours == 1 ? "an hour" : "\(history.hours) hours"
             throw Problem(
                 .connectionUnknown,
-                "This node knows no such connection: it ended more than a day ago, or was at another node."
+                "This node knows no such connection: it ended more than \(hours) ago, or was at another node."
             )
         }
         return connection

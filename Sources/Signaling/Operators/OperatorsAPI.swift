@@ -17,7 +17,7 @@ struct OperatorsAPI: Sendable {
     /// `nil` where events are not posted; there are no subscriptions then.
     let subscriptions: EventSubscriptions?
     let drain: NodeDrain
-    /// The connections of the last day; `nil` where they are not kept.
+    /// The connections of the last hours; `nil` where they are not kept.
     var history: ConnectionHistory?
     /// The name of this node.
     var name = NodeIdentity().name

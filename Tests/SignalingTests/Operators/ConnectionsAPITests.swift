@@ -12,9 +12,10 @@ import Wire
 @Suite(.timeLimit(.minutes(30)))
 struct ConnectionsAPITests {
     @Test func `connections are listed and looked up, also after their end`() async throws {
-        let history = try ConnectionHistory(node: "n", directory: nil)
+        let history = try ConnectionHistory(node: "n", directory: nil, hours: 48, now: { 0 })
         try await OperatorsBench.run(history: history) { api in
-            #expect(try await api.call(.get, "/v1/connections") == ["connections": []])
+            let empty = try await api.call(.get, "/v1/connections")
+            #expect(empty["connections"] == [] && empty["hours"] == 48 && empty["node"]?.string?.isEmpty == false)
             let (one, two) = (RoomFixtures.report(channel: "one"), RoomFixtures.report(channel: "two", minutes: 2))
             for report in [one, two] { history.take(.connectionCreated(report), at: Instant(nanoseconds: 0)) }
             history.take(.connectionDestroyed(two, .transport(.consentExpired)), at: Instant(nanoseconds: 0))
@@ -27,15 +28,17 @@ struct ConnectionsAPITests {
             let detail = try await api.call(.get, "/v1/connections/\(id)")
             #expect(detail["reason"] == "TRANSPORT-CONSENT-EXPIRED" && detail["duration_s"] == 120)
             #expect(detail["events"]?.array?.map { $0["event"] } == ["connected", "ended"])
-            #expect(try await api.call(.get, "/v1/connections?channel=..") == ["connections": []])
+            #expect(try await api.call(.get, "/v1/connections?channel=..") == empty)
             let unknown = try await api.send(.get, "/v1/connections/nobody")
-            #expect(try api.problem(unknown) == .connectionUnknown)
+            #expect(try api.problem(unknown) == .connectionUnknown && unknown.text.contains("48 hours ago"))
             #expect(try api.problem(await api.send(.get, "/v1/connections?outcome=bad")) == .invalidRequest)
             #expect(try api.problem(await api.send(.get, "/v1/connections", token: nil)) == .unauthenticated)
         }
         try await OperatorsBench.run { api in
             let none = try await api.call(.get, "/v1/connections")
-            #expect(none == ["connections": []])
+            #expect(none["connections"] == [] && none["hours"] == 0)
+            let unknown = try await api.send(.get, "/v1/connections/nobody")
+            #expect(try api.problem(unknown) == .connectionUnknown && unknown.text.contains("--history-hours"))
         }
     }
 

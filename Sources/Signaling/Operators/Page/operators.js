@@ -8,6 +8,7 @@ ui.node.textContent = location.host;
 const REFRESH_MS = 3000;
 let timer = 0;
 let shown = 0;
+let widthDrawn = 0;
 
 // MARK: The API
 
@@ -21,8 +22,27 @@ async function call(path, parameters = {}) {
   });
   const body = await response.json().catch(() => ({}));
   if (response.status === 401) throw new Refused(token ? 'This is not the admin token.' : '');
-  if (!response.ok) throw new Error(body.detail ?? body.title ?? `The node answered ${response.status}.`);
+  if (!response.ok) {
+    const error = new Error(body.detail ?? body.title ?? `The node answered ${response.status}.`);
+    throw Object.assign(error, { status: response.status });
+  }
   return body;
+}
+
+/** The most pages of a list that is shown whole. */
+const PAGES_MAX = 10;
+
+/** The items of a list, with `isCut` when there are more than are shown. */
+async function list(path, name) {
+  const items = [];
+  let after;
+  for (let page = 0; page < PAGES_MAX; page += 1) {
+    const answer = await call(path, { limit: 100, after });
+    items.push(...answer[name]);
+    after = answer.next;
+    if (!after) break;
+  }
+  return Object.assign(items, { isCut: Boolean(after) });
 }
 
 ui.login.addEventListener('submit', (event) => {
@@ -45,8 +65,17 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
+/** Says that a list goes on. */
+const cut = (items, name) => items.isCut
+  ? [element('p', { className: 'quiet', textContent: `Only the first ${items.length} ${name} are shown. GET /v1 has all.` })] : [];
+
 const link = (path, text) => element('a', { href: `#/${path}`, textContent: text });
 const time = (milliseconds) => new Date(milliseconds).toLocaleString();
+/** The time for which the history is kept, in words after "the last". */
+function span(hours) {
+  const [count, unit] = hours % 24 ? [hours, 'hour'] : [hours / 24, 'day'];
+  return count === 1 ? unit : `${count} ${unit}s`;
+}
 const bytes = (count) => count >= 1e9 ? `${(count / 1e9).toFixed(2)} GB` : `${(count / 1e6).toFixed(1)} MB`;
 
 /** A table. A column has a name, a function that makes a cell of a row, and whether its cells are numbers. */
@@ -87,8 +116,8 @@ const connectionColumns = [
 // MARK: Views
 
 async function channelsView() {
-  const [{ channels }, { connections }] = await Promise.all([
-    call('channels', { limit: 100 }), call('connections', { limit: 10, outcome: 'failed' }),
+  const [channels, { connections, hours }] = await Promise.all([
+    list('channels', 'channels'), call('connections', { limit: 10, outcome: 'failed' }),
   ]);
   return [
     element('h1', { textContent: 'Channels' }),
@@ -98,33 +127,48 @@ async function channelsView() {
       { name: 'Connections', cell: (one) => String(one.connections), isNumber: true },
       { name: 'Publishers', cell: (one) => String(one.publishers), isNumber: true },
     ], channels, 'Nobody is in any channel.'),
+    ...cut(channels, 'channels'),
     ...(connections.length ? [
       element('h2', { textContent: 'Connections that failed' }),
-      table('The latest of the last day', connectionColumns, connections, ''),
+      table(`The latest of the last ${span(hours)}`, connectionColumns, connections, ''),
     ] : []),
   ];
 }
 
 async function channelView(name) {
-  const members = await call(`channels/${encodeURIComponent(name)}/members`, { limit: 100 })
-    .then((answer) => answer.members, (error) => { if (error instanceof Refused) throw error; return []; });
-  const { connections } = await call('connections', { channel: name, limit: 50 });
+  let problem;
+  const members = await list(`channels/${encodeURIComponent(name)}/members`, 'members').catch((error) => {
+    if (error instanceof Refused || error instanceof TypeError) throw error;
+    // A channel without members does not exist.
+    if (error.status !== 404) problem = error.message;
+    return [];
+  });
+  const { connections, hours, node } = await call('connections', { channel: name, limit: 50 });
+  // Only its own node knows a connection.
+  const user = (one) => {
+    const text = one.member.display_name ?? one.member.user_id;
+    return hours && one.node === node ? link(`connections/${one.connection_id}`, text) : text;
+  };
   const rows = members.flatMap((member) => member.connections.map((one) => ({ ...one, member })));
   return [
     element('h1', { textContent: name }),
     table('Members now', [
-      { name: 'User', cell: (one) => link(`connections/${one.connection_id}`, one.member.display_name ?? one.member.user_id) },
+      { name: 'User', cell: user },
       { name: 'Role', cell: (one) => one.role },
       { name: 'Protocol', cell: (one) => one.signaling },
       { name: 'State', cell: (one) => one.state },
       { name: 'Node', cell: (one) => one.node },
       { name: 'Uplink', cell: (one) => quality(one.network.uplink) },
       { name: 'Downlink', cell: (one) => quality(one.network.downlink) },
-    ], rows, 'Nobody is in this channel now.'),
-    element('h2', { textContent: 'Connections of the last day' }),
-    table('The latest first, of this node', connectionColumns, connections, 'There were none at this node.'),
+    ], rows, problem ? `The members cannot be shown: ${problem}` : 'Nobody is in this channel now.'),
+    ...cut(members, 'members'),
+    element('h2', { textContent: historyTitle(hours) }),
+    table('The latest first, of this node', connectionColumns, connections, hours ? 'There were none at this node.' : NO_HISTORY),
   ];
 }
+
+const NO_HISTORY = 'This node keeps no history of connections: see --history-hours.';
+const historyTitle = (hours) => hours ? `Connections of the last ${span(hours)}` : 'Connections';
 
 let filter = {};
 async function connectionsView() {
@@ -142,8 +186,9 @@ async function connectionsView() {
     filter = Object.fromEntries(new FormData(form));
     show();
   });
-  const list = element('div', {}, table('The latest first', connectionColumns, answer.connections, 'There were none.'));
-  const parts = [element('h1', { textContent: 'Connections of the last day' }), form, list];
+  const list = element('div', {}, table('The latest first', connectionColumns, answer.connections,
+    answer.hours ? 'There were none.' : NO_HISTORY));
+  const parts = [element('h1', { textContent: historyTitle(answer.hours) }), form, list];
   if (answer.next) parts.push(moreButton(list, answer.next));
   return parts;
 }
@@ -170,7 +215,7 @@ function facts(one) {
     ['Role and protocol', `${one.role}, ${one.signaling}`], ['Client', one.environment ?? one.client],
     ['Joined', time(one.created_at)],
     ['Connected after', one.setup_ms === undefined ? undefined : `${one.setup_ms} ms`],
-    ['Lasted', clock(one.duration_s)], ['End', one.reason ?? 'it lasts'],
+    ['Lasted', clock(one.duration_s)], ['End', one.reason ?? 'still connected'],
     ['Media from', one.remote_address && `${one.remote_address} (${one.protocol})`], ['Node', one.node],
     ['From the client', one.role === 'recvonly' ? '' : `${bytes(one.received_bytes)}, ${percent(one.received_loss)} lost`],
     ['To the client', one.role === 'sendonly' ? '' : `${bytes(one.sent_bytes)}, ${percent(one.sent_loss)} lost`],
@@ -232,7 +277,8 @@ async function connectionView(id) {
       { name: 'Detail', cell: (event) => event.detail },
     ], one.events, 'None.'),
   );
-  return parts;
+  // What has ended does not change, and its text can be selected.
+  return Object.assign(parts, { isFinal: one.outcome !== 'live' });
 }
 
 // MARK: Navigation
@@ -250,6 +296,7 @@ async function show() {
   const number = ++shown;
   let current;
   try { current = view(); } catch { location.hash = '#/'; return; }
+  let { refreshes } = current;
   for (const one of document.querySelectorAll('nav a')) {
     if (one.dataset.view === current.name) one.setAttribute('aria-current', 'page');
     else one.removeAttribute('aria-current');
@@ -257,9 +304,11 @@ async function show() {
   try {
     const parts = await current.make();
     if (number !== shown) return;
+    widthDrawn = innerWidth;
     // What is being read stays where it is.
     const focused = document.activeElement?.getAttribute?.('href');
     ui.view.replaceChildren(...parts);
+    if (parts.isFinal) refreshes = false;
     if (focused) ui.view.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
     ui.login.hidden = true;
     complain('');
@@ -274,16 +323,14 @@ async function show() {
     }
     complain(error instanceof TypeError ? 'The node does not answer; this page tries again.' : error.message);
   }
-  if (current.refreshes) timer = setTimeout(show, REFRESH_MS);
+  if (refreshes) timer = setTimeout(show, REFRESH_MS);
 }
 
 addEventListener('hashchange', () => { ui.view.replaceChildren(); show(); });
 
 // The pictures are drawn for the width of the window.
-let widthSeen = innerWidth;
 addEventListener('resize', () => {
-  if (innerWidth === widthSeen || !location.hash.startsWith('#/connections/')) return;
-  widthSeen = innerWidth;
+  if (innerWidth === widthDrawn || !location.hash.startsWith('#/connections/')) return;
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });

@@ -26,7 +26,7 @@ export function findings(connection) {
   const found = [];
   const say = (holds, sentence) => { const when = span(t, holds); if (when) found.push(sentence(during(when))); };
   if (connection.outcome === 'failed') {
-    found.push(`The media never was connected (${connection.reason}).`);
+    found.push(`Media never connected (${connection.reason}).`);
     if (connection.setup?.finding) found.push(connection.setup.finding);
     return found;
   }
