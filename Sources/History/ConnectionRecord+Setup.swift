@@ -56,9 +56,10 @@ extension ConnectionRecord {
                 + "answers do not reach the client."
         }
         guard media.dtlsConnected != nil else {
-            return "DTLS was never connected: ICE was after \(path.milliseconds) ms, but the handshake did not finish. "
+            return
+                "DTLS did not connect: ICE connected after \(path.milliseconds) ms, but the handshake did not finish. "
                 + "Often large datagrams are lost on the way, or the certificate is not the one of the description."
         }
-        return "ICE and DTLS were connected, but the connection ended before the channel took it in."
+        return "ICE and DTLS connected, but the connection ended before the client had joined the channel."
     }
 }

@@ -235,7 +235,7 @@ import Wire
         (ConnectionSetup(negotiation: .zero, media: PeerSetup(firstCheck: .zero)), "selected no pair"),
         (
             ConnectionSetup(negotiation: .zero, media: PeerSetup(firstCheck: .zero, iceConnected: .milliseconds(7))),
-            "DTLS was never connected: ICE was after 7 ms"
+            "DTLS did not connect: ICE connected after 7 ms"
         ),
         (ConnectionSetup(negotiation: .zero, media: complete.media), "before the channel"),
     ])

@@ -255,7 +255,7 @@ import Wire
         ),
         Mistake(
             flags: ["--admin-token", "0123456789abcdef", "--admin-read-token", "short"],
-            sentence: "--admin-read-token is no token of operators: it needs at least 16 characters, only letters, "
+            sentence: "--admin-read-token is not a valid admin token: it needs at least 16 characters, only letters, "
                 + "digits and -._~+/=, as openssl rand -hex 16 makes."
         ),
         Mistake(

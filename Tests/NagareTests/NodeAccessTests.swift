@@ -36,7 +36,7 @@ import Testing
         let short = #expect(throws: StartupError.self) {
             try access(flags, files: ["admin": "0123456789abcdef\n", "read": "short"])
         }
-        #expect(short?.sentence.contains("read (--admin-read-token) is no token of operators") == true)
+        #expect(short?.sentence.contains("read (--admin-read-token) is not a valid admin token") == true)
     }
 
     @Test func `a key set in a file that cannot be used is refused with the reason`() throws {

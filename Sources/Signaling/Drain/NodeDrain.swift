@@ -91,7 +91,10 @@ public final class NodeDrain: Sendable {
             }
         }
         guard endsClients else { return }
-        logger.notice("the drain deadline is over: the remaining clients are disconnected", metadata: ["clients": "\(clients)"])
+        logger.notice(
+            "the drain deadline is over: the remaining clients are disconnected",
+            metadata: ["clients": "\(clients)"]
+        )
         relayCalls.endAll()
         await rooms.endAll()
     }

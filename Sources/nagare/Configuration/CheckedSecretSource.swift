@@ -62,7 +62,7 @@ struct AdminToken: CheckedSecret, Equatable {
     init(checking text: String, _ name: String) throws(StartupError) {
         guard (Self.bytesMin...Self.bytesMax).contains(text.utf8.count), isBearerToken(text) else {
             throw .usage(
-                "\(name) is no token of operators: it needs at least \(Self.bytesMin) characters, only letters, digits and "
+                "\(name) is not a valid admin token: it needs at least \(Self.bytesMin) characters, only letters, digits and "
                     + "-._~+/=, as openssl rand -hex 16 makes."
             )
         }
