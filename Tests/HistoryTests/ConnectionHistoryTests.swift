@@ -237,7 +237,7 @@ import Wire
             ConnectionSetup(negotiation: .zero, media: PeerSetup(firstCheck: .zero, iceConnected: .milliseconds(7))),
             "DTLS did not connect: ICE connected after 7 ms"
         ),
-        (ConnectionSetup(negotiation: .zero, media: complete.media), "before the channel"),
+        (ConnectionSetup(negotiation: .zero, media: complete.media), "before the client had joined"),
     ])
     func `a failed connection says where its set-up stopped`(setup: ConnectionSetup, finding: String) async throws {
         let history = try Self.history()

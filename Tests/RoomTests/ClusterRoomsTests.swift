@@ -651,7 +651,7 @@ struct ClusterRoomsTests {
             request.duplicateUsers = .replace
         }
         let first = try await bench.join(.sendonly, at: 0, user)
-        await bench.settle()
+        await bench.pass(seconds: 1)
         let second = try await bench.join(.sendonly, at: 1, user)
         await bench.settle()
         #expect(first.participant != second.participant)

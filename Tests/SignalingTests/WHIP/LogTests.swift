@@ -68,7 +68,7 @@ struct LogTests {
                 #expect(entry.fields["protocol"] == "whip" && entry.fields["role"] == "sendonly")
                 #expect(entry.fields["address"] != nil)
             }
-            #expect(ended.fields["reason"] == "left" && ended.fields["seconds"] == "0")
+            #expect(ended.fields["reason"] == "left" && ended.fields["seconds"].flatMap { Int($0) } != nil)
             let place = try await bench.rooms.reserve(
                 JoinRequest(
                     channel: try #require(ChannelName("early")),
