@@ -74,6 +74,8 @@ final class HistoryStore: Sendable {
         var isSettling = false
         /// Of the failure that was told last.
         var toldError: String?
+        /// Whether a damaged file was closed and could not be replaced.
+        var isFileClosed = false
         /// When a damaged file was last put aside, in milliseconds since 1970 UTC.
         var putAsideAt: Int64?
     }
@@ -166,13 +168,20 @@ final class HistoryStore: Sendable {
         _ body: (borrowing Database) throws(DatabaseError) -> Value
     ) throws(DatabaseError) -> Value {
         try database.withLock { database throws(DatabaseError) in
+            if let file, state.withLock({ $0.isFileClosed }) {
+                // The disk may have room again.
+                database = try Self.open(file, limits)
+                state.withLock { $0.isFileClosed = false }
+            }
             do throws(DatabaseError) {
                 return try body(database)
             } catch {
                 guard error.isDamage, let file, mayPutAside() else { throw error }
                 // Closes the damaged file.
                 database = try Database(path: ":memory:")
+                state.withLock { $0.isFileClosed = true }
                 database = try Self.replace(file, limits, error, onFailure)
+                state.withLock { $0.isFileClosed = false }
                 return try body(database)
             }
         }

@@ -144,9 +144,10 @@ def test_a_new_installation_keeps_what_the_operator_changed_and_a_purge_leaves_n
     assert not configuration.exists() and not (root / "etc/nagare/token").exists()
     # An installation whose environment has the token keeps it.
     configuration.write_text(changed)
-    (root / "etc/nagare/environment").write_text("NAGARE_TOKEN=of-the-environment\n")
+    (root / "etc/nagare/environment").write_text("NAGARE_LOG_LEVEL=info\nNAGARE_TOKEN='of-the-environment'\n")
     in_system(root, "dpkg", "--install", f"/packages/{deb.name}")
     assert token(root) == "of-the-environment"
+    assert (root / "etc/nagare/environment").read_text() == "NAGARE_LOG_LEVEL=info\n"
     in_system(root, "dpkg", "--remove", "nagare")
     assert configuration.read_text() == changed and not (root / "usr/bin/nagare").exists()
     in_system(root, "dpkg", "--purge", "nagare")

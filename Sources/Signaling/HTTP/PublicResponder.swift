@@ -117,7 +117,12 @@ final class PublicResponder: HTTPResponder {
         if case .asset(let asset) = route { return page(asset, request) }
         // All other requests may present a token, and verifying it is the expensive part.
         try checkRate(request.method == .delete ? .ending : .request, context)
-        if let response = try await forwarded(request, target, route, from: context.network) { return response }
+        if let response = try await forwarded(request, target, route, from: context.network) {
+            if [.unauthorized, .forbidden].contains(response.status) {
+                logRefusal(HTTPFailure(response.status, "The node of the session refused it."), request, context)
+            }
+            return response
+        }
         switch route {
         case .asset(let asset):
             return page(asset, request)

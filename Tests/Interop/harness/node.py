@@ -51,7 +51,7 @@ def free_tcp_port() -> int:
 def free_media_port() -> int:
     """The first of `MEDIA_PORTS` consecutive free UDP ports that nobody was told before."""
     for _ in range(1000):
-        first = random.randrange(20000, 30000)
+        first = random.randrange(20000, 30000, MEDIA_PORTS)
         ports = range(first, first + MEDIA_PORTS)
         if not chosen.isdisjoint(ports):
             continue
