@@ -190,6 +190,23 @@ import Wire
         #expect(6.0...8.0 ~= (now - begin).seconds)
     }
 
+    @Test func `a room that fails at once waits for the next batch`() throws {
+        var queue = AttachQueue()
+        var generator = SplitMix64(seed: 1)
+        var now = Self.start
+        var tries = 0
+        queue.add([try Given.room("r")], using: &generator, at: now)
+        for _ in 0..<100 {
+            for _ in 0..<100 {
+                let batch = queue.next(at: now)
+                tries += batch.count
+                queue.add(batch, using: &generator, at: now)
+            }
+            now += .milliseconds(10)
+        }
+        #expect(10...12 ~= tries)
+    }
+
     @Test func `a queue of rooms that begin and end stays small`() {
         var queue = AttachQueue()
         var generator = SplitMix64(seed: 1)

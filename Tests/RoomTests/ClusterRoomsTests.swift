@@ -294,6 +294,41 @@ struct ClusterRoomsTests {
         #expect(Set(reports.created).count == 2 && reports.destroyed == reports.created)
     }
 
+    @Test func `a member that comes while the last one of another node leaves is known there`() async throws {
+        let bench = ClusterBench(2)
+        for node in bench.nodes { _ = try await node.rooms.listen(to: Self.channel) }
+        let first = try await bench.join(.sendonly, at: 0)
+        let last = try await bench.join(.sendonly, at: 1, settles: true)
+        await bench.settle()
+        await bench.leave(first, at: 0)
+        await bench.settle()
+        await bench.leave(last, at: 1)
+        // The departure of the last one is still under way.
+        let next = try await bench.join(.sendonly, at: 0)
+        await bench.settle()
+        #expect(await bench.members(at: 1) == [next.participant])
+        let (here, there) = (bench.nodes[0].rooms, bench.nodes[1].rooms)
+        #expect(await here.channelSession(of: Self.channel) == there.channelSession(of: Self.channel))
+    }
+
+    @Test func `the session of members counts, not an older one that the directory listed`() async throws {
+        let bench = ClusterBench(2)
+        let (here, there) = (bench.nodes[0].rooms, bench.nodes[1].rooms)
+        _ = try await there.listen(to: Self.channel)
+        _ = try await bench.join(.sendonly, at: 0)
+        let live = try #require(await here.channelSession(of: Self.channel))
+        var generator = SeededGenerator(seed: 1)
+        let listed = ChannelSession(
+            id: ChannelSessionID(using: &generator),
+            channel: Self.channel,
+            createdAt: live.createdAt - 1
+        )
+        let news = ChannelNews.all(listed, [], ChannelRegister(), labels: [])
+        await there.received(news, of: Self.channel, from: bench.nodes[0].incarnation)
+        await bench.settle()
+        #expect(await there.channelSession(of: Self.channel) == live)
+    }
+
     @Test func `a channel is one app's at all nodes`() async throws {
         let bench = ClusterBench(3)
         let (lobby, stage) = (Self.channel, try #require(ChannelName("stage")))

@@ -62,14 +62,12 @@ struct AttachQueue: Hashable, Sendable {
             if queued.remove(name) != nil { batch.append(name) }
         }
         batchRest -= batch.count
-        if batchRest <= 0 {
+        // A room whose attaching fails at once is queued again, and waits for the next batch.
+        if batchRest <= 0 || queued.isEmpty {
             batchRest = batchCount
             nextBatch = max(due + Self.batchInterval, now)
         }
-        if queued.isEmpty {
-            rooms = []
-            nextBatch = nil
-        }
+        if queued.isEmpty { rooms = [] }
         return batch
     }
 }

@@ -117,9 +117,9 @@ package actor ClusterMembership {
 
     private func attachWaiting() {
         for room in membership.nextRooms(at: now, max: Self.attachesMax - attachingLater) {
-            guard let session = sessions[room] else { continue }
+            guard sessions[room] != nil else { continue }
             attachingLater += 1
-            Task { await attachAgain(room, session) }
+            Task { await attachAgain(room) }
         }
     }
 
@@ -252,8 +252,9 @@ package actor ClusterMembership {
         return await attachNow(room, session)
     }
 
-    private func attachAgain(_ room: RoomName, _ session: RoomSession) async {
-        let entry = await attachNow(room, adopted[room] ?? session)
+    private func attachAgain(_ room: RoomName) async {
+        var entry: RoomEntry?
+        if let session = adopted[room] ?? sessions[room] { entry = await attachNow(room, session) }
         attachingLater -= 1
         if let entry { onEvent(.found(room, entry)) }
         attachWaiting()
@@ -264,15 +265,16 @@ package actor ClusterMembership {
             membership.attachLater([room], at: now)
             return nil
         }
+        let attached = sessions[room]
         do throws(StoreError) {
             let entry = try await store.attach(Attach(room: room, instance: membership.instance, session: session))
-            guard sessions[room] != nil else {
+            guard let current = sessions[room] else {
                 // The room ended meanwhile.
                 await leave(room)
                 return nil
             }
-            adopted[room] = entry.session
-            return current(entry, of: room)
+            if current == attached { adopted[room] = entry.session }
+            return self.current(entry, of: room)
         } catch {
             if sessions[room] != nil { membership.attachLater([room], at: now) }
             return nil

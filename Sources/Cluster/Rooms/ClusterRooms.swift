@@ -404,7 +404,7 @@ package struct ClusterRoomsCounters: Hashable, Sendable {
     package var unsent: UInt64 = 0
     package var received: UInt64 = 0
     package var malformed: UInt64 = 0
-    /// Messages that a channel did not take in time. The channel is told all again.
+    /// Messages that a channel did not take in time. After news the channel is told all again; other messages are lost.
     package var overflows: UInt64 = 0
     /// Channels that are not shared with other nodes, because there are as many as may be.
     package var refused: UInt64 = 0

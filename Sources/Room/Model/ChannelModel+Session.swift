@@ -17,7 +17,8 @@ extension ChannelState {
 }
 
 extension ChannelModel {
-    /// For so long, rounded down to a tick, a node waits for other nodes' departures before its own.
+    /// How long a node waits for other nodes' departures before its own. It is up to a second less, because ticks are a
+    /// second apart.
     private static let departureWaitSeconds: Int64 = 2
 
     // MARK: Begin
@@ -47,7 +48,8 @@ extension ChannelModel {
     package mutating func sessionFound(_ session: ChannelSession) -> [Effect] {
         guard session.channel == name else { return [] }
         let own = state.session
-        guard own.map({ session.precedes($0.description) }) ?? true else { return [] }
+        // Without members the own one is what the directory listed, which may have ended.
+        guard own.map({ state.members.isEmpty || session.precedes($0.description) }) ?? true else { return [] }
         take(session)
         guard let own, own.isAnnounced, own.description.id != session.id else { return [] }
         return [.report(.sessionDestroyed(own.description, unixNanoseconds: now.unixNanoseconds))]
@@ -107,7 +109,7 @@ extension ChannelModel {
         return effects
     }
 
-    /// Stops to wait for other nodes' departures when it is time.
+    /// Stops waiting for other nodes' departures when it is time.
     mutating func endDepartureWait() {
         if let end = departureWaitEnd, end <= now.second { state.session?.lastDeparture = nil }
     }

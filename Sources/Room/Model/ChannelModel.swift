@@ -146,7 +146,7 @@ extension ChannelModel {
     /// The channel's session; `nil` without participants.
     package var session: ChannelSession? { state.session?.description }
 
-    /// The session that this node tells others of: they know of each other's from its members' nodes.
+    /// The session that this node tells others of; `nil` without members of its own: the nodes with members tell of it.
     package var ownSession: ChannelSession? { state.hasOwnMembers ? session : nil }
 
     /// The number of participants, connected or not.

@@ -5,7 +5,7 @@ import MediaTypes
 extension ChannelActor {
     /// Learns from the cluster whether other nodes have the channel, once. From then on nodes tell each other of it.
     func open() async {
-        guard let cluster = context.cluster else { return }
+        guard !isRetired, let cluster = context.cluster else { return }
         if !isOpen {
             isOpen = true
             model.joinCluster()
@@ -17,9 +17,12 @@ extension ChannelActor {
     }
 
     /// Learns of the channel from other nodes, for a call that is about them; ``endLookUp()`` follows.
-    func beginLookUp() async {
+    /// - Returns: `false` when the actor is retired.
+    func beginLookUp() async -> Bool {
+        guard !isRetired else { return false }
         beginCall()
         await open()
+        return true
     }
 
     func endLookUp() { endCall() }
@@ -29,7 +32,9 @@ extension ChannelActor {
 
     private func opened(_ session: ChannelSession?) {
         opening = nil
-        if let session { apply { $0.sessionFound(session) } }
+        // It may have ended while the cluster was asked.
+        guard let session, session.id != model.endedSession?.id else { return }
+        apply { $0.sessionFound(session) }
     }
 
     /// The channel ends on this node.
@@ -60,11 +65,14 @@ extension ChannelActor {
             toldRegister = model.registerVersion
             model.signRegister(as: context.incarnation)
         }
-        // A node that knows the channel without members does not know the session that began since.
-        if let session = model.ownSession, session.id != toldSession {
-            toldSession = session.id
-            for news in allNews(of: session) { cluster.send(news, of: name, to: nil) }
-            return
+        // A node that knows the channel without members of this node may not know its session.
+        let session = model.ownSession
+        if session?.id != toldSession {
+            toldSession = session?.id
+            if let session {
+                for news in allNews(of: session) { cluster.send(news, of: name, to: nil) }
+                return
+            }
         }
         for part in changed.messageParts { cluster.send(.changed(part), of: name, to: nil) }
         if isRegisterChanged { cluster.send(.register(model.register), of: name, to: nil) }

@@ -5,7 +5,8 @@ extension ChannelActor {
     /// ``Rooms/joinContext(of:)`` of a channel that exists.
     func joinContext() async -> (
         session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
-    ) {
+    )? {
+        guard !isRetired else { return nil }
         beginCall()
         defer { endCall() }
         await open()

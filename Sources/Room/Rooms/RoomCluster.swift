@@ -4,7 +4,7 @@ public import MediaTypes
 public protocol RoomCluster: Sendable {
     /// The node is about to have a channel.
     ///
-    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:)`` first, as this node
+    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:labels:others:)`` first, as this node
     /// does by ``Rooms/tell(_:of:)``.
     /// - Parameter session: what the channel's session is unless another node has one.
     /// - Returns: the session of the other nodes; `nil` when they are not known to have one.
@@ -31,8 +31,8 @@ extension Rooms {
         _ call: () async throws -> Result
     ) async rethrows -> Result {
         guard hasCluster, node.actor(of: channel) == nil else { return try await call() }
-        let actor = actor(of: channel)
-        await actor.beginLookUp()
+        var actor = actor(of: channel)
+        while await !actor.beginLookUp() { actor = self.actor(of: channel) }
         do {
             let result = try await call()
             await actor.endLookUp()

@@ -182,9 +182,8 @@ public final class Rooms: Sendable {
         id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
     ) {
         let id = context.environment.participantID()
-        let actor = context.cluster == nil ? node.actor(of: channel) : self.actor(of: channel)
-        if let actor {
-            let joinContext = await actor.joinContext()
+        while let actor = context.cluster == nil ? node.actor(of: channel) : self.actor(of: channel) {
+            guard let joinContext = await actor.joinContext() else { continue }
             return (id, joinContext.session, joinContext.counts, joinContext.members, joinContext.decoders)
         }
         let session = node.pendingSession(of: channel) { context.environment.channelSessionID() }

@@ -157,8 +157,10 @@ final class ClusterNodeModel {
         }
         let changed = records.filter { told[channel]?[$0.id] != $0 }
         for record in changed { told[channel, default: [:]][record.id] = record }
-        if let session = model.ownSession, session.id != toldSessions[channel] {
-            toldSessions[channel] = session.id
+        let session = model.ownSession
+        let isSessionNew = session?.id != toldSessions[channel]
+        toldSessions[channel] = session?.id
+        if session != nil, isSessionNew {
             news.append(all(of: model))
         } else if !changed.isEmpty {
             news.append(.changed(changed))
