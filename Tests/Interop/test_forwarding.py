@@ -8,13 +8,11 @@ from typing import Callable
 
 import pytest
 
-from harness.load import run_load
+from harness.load import SENDS_ALL, run_load
 from harness.node import BINARY, ENVIRONMENT, Node
 from harness.waiting import wait_until
 
 IDLE_SUBSCRIBER_BYTES_MAX = 64_000
-# While the rate is limited, so are retransmissions: on a busy machine a packet may stay lost.
-SENDS_ALL = ("--bandwidth-estimation", "off")
 
 
 def backends() -> list[str]:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
-from harness.load import run_load
+from harness.load import SENDS_ALL, run_load
 from harness.machine import WaitMeter
 from harness.node import BINARY, ENVIRONMENT, LOOPBACK, STOP_SECONDS, Node, free_media_port, free_tcp_port
 from harness.offers import SDP, offer
@@ -270,8 +270,7 @@ def run_viewers(node: Node, viewers: int, seconds: int, *more: str) -> dict:
 
 
 def test_a_hundred_viewers_of_one_publisher_lose_no_packet(own_node: Callable[..., Node]) -> None:
-    # While the rate is limited, so are retransmissions: on a busy machine a packet may stay lost.
-    node = own_node("--bandwidth-estimation", "off")
+    node = own_node(*SENDS_ALL)
     run_viewers(node, 100, 12, "--expect-lossless")
     assert node.total("nagare_packets_sent", "protocol=rtp") > 100 * 12 * 150
 

@@ -10,13 +10,13 @@ from typing import Callable
 import pytest
 
 import attacks
+from harness.load import SENDS_ALL
 from harness.neighbours import VIEWERS, attack_during_a_call
 from harness.node import Node
 
 JOIN_SECONDS_MAX = 1.0
-# Attackers have their own addresses: some bind one of the loopback range, others use X-Forwarded-For. While the rate of a
-# viewer is limited, so are retransmissions: on a busy machine a packet may stay lost.
-OPTIONS = ("--trusted-proxy", "127.0.0.0/8", "--bandwidth-estimation", "off")
+# Attackers have their own addresses: some bind one of the loopback range, others use X-Forwarded-For.
+OPTIONS = ("--trusted-proxy", "127.0.0.0/8", *SENDS_ALL)
 
 
 def all_attacks() -> dict[str, Callable[[Node], None]]:

@@ -16,7 +16,7 @@ import websockets.sync.client
 
 from harness.chromium import ChromiumPage
 from harness.webhooks import WebhookServer
-from harness.load import run_load
+from harness.load import SENDS_ALL, run_load
 from harness.members import Join
 from harness.node import BINARY, Node
 from harness.peers import Peer
@@ -256,9 +256,6 @@ def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join
 
 
 # Many participants.
-
-# While the rate is limited, so are retransmissions, and what the estimator withholds at the end counts as lost.
-SENDS_ALL = ("--bandwidth-estimation", "off")
 
 
 def load(node: Node, channel: str, *options: str) -> dict:

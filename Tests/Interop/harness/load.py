@@ -8,6 +8,9 @@ import subprocess
 from .node import BINARY, ENVIRONMENT, Node
 
 RUN_SECONDS_MAX = 120
+# Options of a node whose runs must lose nothing. While the rate is limited, so are retransmissions: on a busy machine a packet
+# may stay lost, and what the estimator withholds at the end counts as lost.
+SENDS_ALL = ("--bandwidth-estimation", "off")
 
 
 def load_command(node: Node, *options: str, channel: str = "load") -> list[str]:
