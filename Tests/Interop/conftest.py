@@ -23,6 +23,8 @@ from harness.peers import Peer, Program
 from harness.stream import Stream
 from harness.transport import TransportViewer
 
+pytest_plugins = ["harness.verdicts"]
+
 ARTIFACTS = Path(__file__).parent / "artifacts"
 AnyProgram = TypeVar("AnyProgram", bound=Program)
 numbers = itertools.count(1)

@@ -25,9 +25,10 @@ from harness.chromium import ChromiumPage
 from harness.cluster import Cluster
 from harness.load import run_load
 from harness.members import Join
-from harness.node import BINARY, ENVIRONMENT, LOOPBACK, free_media_port, free_tcp_port
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, free_tcp_port
 from harness.offers import SDP, offer
 from harness.peers import Peer
+from harness.ports import free_ports
 from harness.stream import Stream, assert_undisturbed
 from harness.waiting import wait_until
 from harness.webhooks import WebhookServer
@@ -234,7 +235,7 @@ def test_a_web_application_goes_on_at_another_node(
 def test_the_command_for_a_cluster_on_this_machine_shows_its_nodes() -> None:
     names = ("HTTP", "ADMIN", "MEDIA", "LINK", "STORE")
     # Parts of one free range: ports of HTTP, admin addresses and links for three nodes each, and of two loops a node.
-    base = free_media_port()
+    base = free_ports(16)
     first = [base, base + 3, base + 6, base + 12, free_tcp_port()]
     environment = {
         **ENVIRONMENT,

@@ -15,8 +15,9 @@ from harness.chromium import ChromiumPage
 from harness.cluster import Cluster
 from harness.load import load_command
 from harness.members import Join, SoraMember
-from harness.node import ENVIRONMENT, MEDIA_PORTS, Node
+from harness.node import ENVIRONMENT, Node
 from harness.peers import Peer
+from harness.ports import MEDIA_PORTS
 from harness.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)

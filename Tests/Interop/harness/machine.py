@@ -9,6 +9,7 @@ these files both are 0, and every bound is as strict as on an idle machine.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -100,6 +101,104 @@ class WaitMeter:
         lap = Wait(now - self.at, min(now - self.at, max(grown, default=0.0) + stolen - self.stolen))
         self.at, self.before, self.stolen = now, after, stolen
         return lap
+
+
+# Limits of a machine on which a missed clock is a fault of the product. They are above what the rows cause by themselves on
+# two idle cores.
+STEAL_SHARE_MAX = 0.05
+WAITED_SHARE_MAX = 0.35
+WORST_WAIT_SECONDS_MAX = 0.5
+
+
+@dataclass(frozen=True)
+class Starvation:
+    """How short of processors the machine was while a row ran.
+
+    `steal` is the share of the processors' time that the host of the machine gave to others, `pressure` the share of the time
+    in which some thread waited for a processor. `waited` is the share of the time that the thread of the test that waited
+    longest spent waiting, and `worst` the most seconds that a thread of the test waited within one second.
+    """
+
+    seconds: float = 0.0
+    steal: float = 0.0
+    pressure: float = 0.0
+    waited: float = 0.0
+    worst: float = 0.0
+
+    @property
+    def is_within_limits(self) -> bool:
+        """Whether a clock that was missed meanwhile is a fault of the product."""
+        return (
+            self.steal <= STEAL_SHARE_MAX
+            and self.waited <= WAITED_SHARE_MAX
+            and self.worst <= WORST_WAIT_SECONDS_MAX
+        )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.seconds:.1f} s, steal {self.steal:.1%}, pressure {self.pressure:.0%}, "
+            f"waited {self.waited:.0%}, worst second {self.worst:.2f} s"
+        )
+
+
+class StarvationMeter:
+    """Measures the starvation of the machine and of the test's programs, from its start to `read`."""
+
+    INTERVAL_SECONDS = 1.0
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.stolen, self.pressure = stolen_seconds(), pressure_seconds()
+        self.laps: list[Wait] = []
+        self.meter = WaitMeter()
+        self.lock, self.ended = threading.Lock(), threading.Event()
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        while not self.ended.wait(self.INTERVAL_SECONDS):
+            self._lap()
+
+    def _lap(self) -> None:
+        with self.lock:
+            self.laps.append(self.meter.lap())
+
+    def read(self) -> Starvation:
+        """The starvation until now."""
+        self._lap()
+        seconds = max(1e-9, time.monotonic() - self.began)
+        stolen = stolen_seconds() - self.stolen
+        return Starvation(
+            seconds=seconds,
+            steal=stolen / seconds / (os.cpu_count() or 1),
+            pressure=min(1.0, (pressure_seconds() - self.pressure - stolen) / seconds),
+            waited=min(1.0, sum(one.waited for one in self.laps) / seconds),
+            # The first and last laps may be shorter than a second: what was waited in them is less, too.
+            worst=max(one.waited / max(1.0, one.seconds) for one in self.laps),
+        )
+
+    def end(self) -> Starvation:
+        """The starvation of the whole interval; the measurement ends."""
+        self.ended.set()
+        self.thread.join()
+        return self.read()
+
+
+# Before an inconclusive row runs again, no more than this share of two seconds may pass with threads that wait.
+QUIET_PRESSURE_MAX = 0.2
+
+
+def await_quiet(seconds: float) -> bool:
+    """Waits until the machine is quiet, for at most so many seconds. Whether it is."""
+    end = time.monotonic() + seconds
+    while True:
+        before, stolen = pressure_seconds(), stolen_seconds()
+        time.sleep(2)
+        # `pressure_seconds` has what the host took, too.
+        if (pressure_seconds() - before) / 2 <= QUIET_PRESSURE_MAX and stolen_seconds() - stolen <= STEAL_SHARE_MAX * 2:
+            return True
+        if time.monotonic() >= end:
+            return False
 
 
 # A time limit on a machine without a free processor is at most this many times the limit on an idle one.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
-import socket
 import ssl
 import subprocess
 import time
@@ -16,6 +14,7 @@ from typing import Callable, Iterator
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from .ports import LOOPBACK, free_media_port, free_tcp_port
 from .waiting import wait_until
 
 BINARY = Path(
@@ -25,49 +24,9 @@ BINARY = Path(
 # Variables that configure the tests are not settings of the node.
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("NAGARE_")}
 
-LOOPBACK = "127.0.0.1"
 START_SECONDS = 15
 # The node's default grace period, and some time for the end of the process.
 STOP_SECONDS = 15
-# As many loops as a machine may have cores, each with a port of its own.
-MEDIA_PORTS = 16
-
-
-# All ports that were chosen. A program binds its port some time after it was chosen, when it may look free to the next choice.
-chosen: set[int] = set()
-
-
-def free_tcp_port() -> int:
-    """A free TCP port that nobody was told before."""
-    while True:
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            port = probe.getsockname()[1]
-        if port not in chosen:
-            chosen.add(port)
-            return port
-
-
-def free_media_port() -> int:
-    """The first of `MEDIA_PORTS` consecutive free UDP ports that nobody was told before."""
-    for _ in range(1000):
-        first = random.randrange(20000, 30000, MEDIA_PORTS)
-        ports = range(first, first + MEDIA_PORTS)
-        if not chosen.isdisjoint(ports):
-            continue
-        sockets: list[socket.socket] = []
-        try:
-            for port in ports:
-                sockets.append(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                sockets[-1].bind((LOOPBACK, port))
-            chosen.update(ports)
-            return first
-        except OSError:
-            continue
-        finally:
-            for one in sockets:
-                one.close()
-    raise AssertionError("no free UDP ports in a row")
 
 
 class Node:

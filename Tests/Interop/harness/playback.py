@@ -1,8 +1,8 @@
 """Checks separately what the node sent and how the browser played it.
 
-The checks of the node are at the transport, with the same bounds on every machine: a viewer that decodes nothing
-(`harness.transport`), and the packets and frames that the browser received. Decoding and rendering need a processor, so their
-bounds grow by the time that the programs of the test waited for one (`harness.machine`).
+The facts are at the transport: what a viewer that decodes nothing received (`harness.transport`), and the packets that the
+browser lost. Everything else is judged by a clock, with the same bounds on every machine: a missed bound that the waits for a
+processor in the interval explain is inconclusive (`harness.clocks`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
+from .clocks import ClockMissed
 from .machine import Wait, WaitMeter
-from .transport import SKEW_SECONDS_MAX, Arrivals, TransportViewer, kernel_drops
+from .transport import SKEW_SECONDS_MAX, Arrivals, Miss, TransportViewer, kernel_drops
 
 Look = Callable[[], dict[str, Any]]
 
@@ -132,41 +133,47 @@ def grown(first: dict[str, Any], last: dict[str, Any], key: str) -> Any:
     return (last.get(key) or 0) - (first.get(key) or 0)
 
 
-def transport_faults(playback: Playback) -> list[str]:
-    """Faults of the node."""
+def facts_broken(playback: Playback) -> list[str]:
+    """Faults of the node that no machine excuses."""
     found: list[str] = []
     if playback.lost > playback.kernel_drops:
         found.append(f"the browser lost {playback.lost} packets, {playback.kernel_drops} dropped by the kernel")
+    if playback.arrivals:
+        found += playback.arrivals.faults(playback.kernel_drops)
+    if playback.energy <= 0:
+        found.append("no sound")
+    return found
+
+
+def clocks_missed(playback: Playback, in_sync: bool = True, freezes_allowed: int = 0) -> list[Miss]:
+    """What came too late or too seldom, and whether waits for a processor in the interval explain it."""
+    share, found = playback.waited_share, []
     arrived: dict[str, float] = {}
     if playback.arrivals:
-        found += playback.arrivals.faults(playback.worst_wait, playback.kernel_drops)
+        found += playback.arrivals.misses(playback.worst_wait)
         arrived["the transport"] = playback.arrivals.frames_per_second
     if playback.frames_received is not None:
         arrived["the browser"] = playback.frames_received / playback.seconds
     for where, rate in arrived.items():
         if playback.sent_per_second is not None and rate < FRAMES_ARRIVED_SHARE_MIN * playback.sent_per_second:
-            found.append(f"{rate:.1f} frames a second at {where}, {playback.sent_per_second:.1f} sent")
-    return found
-
-
-def rendering_faults(playback: Playback, in_sync: bool = True, freezes_allowed: int = 0) -> list[str]:
-    """Faults of the playback that no wait for a processor explains."""
-    share, found = playback.waited_share, []
-    if playback.frames_per_second < FRAMES_PER_SECOND_MIN * (1 - share):
-        found.append("too few frames")
-    if playback.unexcused_freezes > freezes_allowed:
-        found.append(f"the picture froze {playback.unexcused_freezes} times while no program waited for a processor")
-    if playback.energy <= 0:
-        found.append("no sound")
-    if playback.samples < playback.seconds * 48000 * SOUND_SHARE_MIN * (1 - share):
-        found.append("sound is missing")
-    if playback.concealed > playback.samples * (CONCEALED_SHARE_MAX + share):
-        found.append("sound was concealed")
-    # A starved browser plays sound late by what it concealed. The transport's own check has no such allowance.
-    concealed = playback.concealed / 48000 if share >= CONCEALED_SHARE_MAX else 0.0
-    skew_max = SKEW_SECONDS_MAX + playback.worst_wait + concealed
-    if in_sync and playback.skew is not None and abs(playback.skew) > skew_max:
-        found.append(f"picture and sound are played {playback.skew * 1000:+.0f} ms apart")
+            found.append(Miss(f"{rate:.1f} frames a second at {where}, {playback.sent_per_second:.1f} sent", False))
+    rate = playback.frames_per_second
+    if rate < FRAMES_PER_SECOND_MIN:
+        found.append(Miss(f"{rate:.1f} frames a second", rate >= FRAMES_PER_SECOND_MIN * (1 - share)))
+    if playback.freezes > freezes_allowed:
+        starved = playback.unexcused_freezes <= freezes_allowed
+        found.append(Miss(f"{playback.freezes} freezes, {playback.unexcused_freezes} without a wait", starved))
+    expected = playback.seconds * 48000 * SOUND_SHARE_MIN
+    if playback.samples < expected:
+        found.append(Miss("sound is missing", playback.samples >= expected * (1 - share)))
+    if playback.concealed > playback.samples * CONCEALED_SHARE_MAX:
+        starved = playback.concealed <= playback.samples * (CONCEALED_SHARE_MAX + share)
+        found.append(Miss("sound was concealed", starved))
+    if in_sync and playback.skew is not None and abs(playback.skew) > SKEW_SECONDS_MAX:
+        # A starved browser plays sound late by what it concealed.
+        concealed = playback.concealed / 48000 if share >= CONCEALED_SHARE_MAX else 0.0
+        starved = abs(playback.skew) <= SKEW_SECONDS_MAX + playback.worst_wait + concealed
+        found.append(Miss(f"picture and sound are played {playback.skew * 1000:+.0f} ms apart", starved))
     return found
 
 
@@ -176,5 +183,8 @@ def assert_smooth(playback: Playback, in_sync: bool = True, freezes_allowed: int
     `in_sync` is false for a publisher whose sender reports do not have the time of capture. `freezes_allowed` is for what the
     browser itself does meanwhile; the rate of the frames bounds their length.
     """
-    faults = transport_faults(playback) + rendering_faults(playback, in_sync, freezes_allowed)
+    faults = facts_broken(playback)
     assert not faults, f"{'; '.join(faults)}: {playback}"
+    missed = clocks_missed(playback, in_sync, freezes_allowed)
+    if missed:
+        raise ClockMissed(f"{'; '.join(map(str, missed))}: {playback}", all(one.is_starved for one in missed))

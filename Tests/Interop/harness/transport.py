@@ -1,8 +1,7 @@
 """Checks what the node sent, at the transport of a receiver that decodes nothing.
 
-Loss, duplication, order and the clock of the sender reports do not depend on how fast a program runs, so their bounds are
-the same on an idle and on a busy machine. Only the bound on stalls depends on timing: it grows by the time that the
-programs of the test waited for a processor.
+Loss, duplication, order and the clock of the sender reports do not depend on how fast a program runs: they are facts. Only
+stalls are judged by a clock: a stall that is no longer than a wait for a processor is inconclusive (`harness.clocks`).
 """
 
 from __future__ import annotations
@@ -119,6 +118,17 @@ class Stream:
         return min(one.arrival - began - (at - start) for one, at in zip(self.packets, self.times))
 
 
+@dataclass(frozen=True)
+class Miss:
+    """A clock that was missed. `is_starved` says whether waits for a processor meanwhile explain it."""
+
+    what: str
+    is_starved: bool
+
+    def __str__(self) -> str:
+        return f"{self.what} (starved)" if self.is_starved else self.what
+
+
 @dataclass
 class Arrivals:
     """The streams that arrived in an interval of `seconds`."""
@@ -149,11 +159,11 @@ class Arrivals:
             return None
         return transits["video"] - transits["audio"]
 
-    def faults(self, worst_wait: float = 0.0, kernel_drops: int = 0) -> list[str]:
+    def faults(self, kernel_drops: int = 0) -> list[str]:
         """Faults of the node.
 
-        `worst_wait` is the longest wait of a program for a processor, in seconds. `kernel_drops` is the number of datagrams
-        that the kernel dropped at full sockets. A retransmitted packet arrives out of order.
+        `kernel_drops` is the number of datagrams that the kernel dropped at full sockets. A retransmitted packet arrives out
+        of order.
         """
         found: list[str] = []
         for kind in CLOCK_RATES:
@@ -165,15 +175,22 @@ class Arrivals:
                     count = getattr(one, what)
                     if count > (0 if what == "repeated" else kernel_drops):
                         found.append(f"{count} packets of {kind} {what}, {kernel_drops} dropped by the kernel")
-                if one.longest_stall > STALL_SECONDS_MAX + worst_wait:
-                    found.append(
-                        f"{kind} stalled for {one.longest_stall:.3f} s; programs waited for {worst_wait:.3f} s"
-                    )
         if self.skew is None:
             found.append("no sender reports for picture and sound")
         elif abs(self.skew) > SKEW_SECONDS_MAX:
             found.append(f"the sender reports put the picture {self.skew * 1000:+.0f} ms after the sound")
         return found
+
+    def misses(self, worst_wait: float = 0.0) -> list[Miss]:
+        """Stalls. `worst_wait` is the longest wait of a program for a processor, in seconds."""
+        return [
+            Miss(
+                f"{one.kind} stalled for {one.longest_stall:.3f} s; programs waited for {worst_wait:.3f} s",
+                one.longest_stall <= STALL_SECONDS_MAX + worst_wait,
+            )
+            for one in self.streams
+            if one.longest_stall > STALL_SECONDS_MAX
+        ]
 
 
 class TransportViewer(Program):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Callable, TypeVar
 
+from .clocks import ClockMissed
 from .machine import PatientClock
 
 Value = TypeVar("Value")
@@ -19,8 +20,8 @@ def wait_until(
 ) -> Value:
     """Calls `look` until it returns something true, and returns that.
 
-    Fails the test after `seconds`, with a message about the expected and the last seen value. On a machine without a free
-    processor the limit is up to four times as long (`PatientClock`).
+    Misses the test's clock after `seconds` (`harness.clocks`), with a message about the expected and the last seen value. On a
+    machine without a free processor the limit is up to four times as long (`PatientClock`).
     """
     clock = PatientClock()
     while True:
@@ -29,5 +30,5 @@ def wait_until(
             return value
         if clock.now() >= seconds:
             seen = describe() if describe else value
-            raise AssertionError(f"{what} did not happen within {seconds} s; last seen: {seen!r}")
+            raise ClockMissed(f"{what} did not happen within {seconds} s; last seen: {seen!r}")
         time.sleep(interval)
