@@ -1,5 +1,28 @@
-"""Attacks by hostile clients. Each module has a dictionary `ATTACKS` of functions that run for a few seconds."""
+"""Attacks by hostile clients.
+
+Each module has a dictionary `ATTACKS` of functions that run for a few seconds and return how many datagrams, messages or
+requests they delivered. An attack that delivered nothing proves nothing, and fails its row.
+"""
+
+import itertools
+from typing import Callable
+
+from harness.node import Node
 
 SECONDS = 3.0
 # An address that no other client uses, because limits are per address.
 ATTACKER = "127.0.0.66"
+
+Attack = Callable[[Node], int]
+
+
+class Deliveries:
+    """A count that threads raise together."""
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self.count = 0
+
+    def add(self) -> None:
+        # The iterator gives each number to one thread only.
+        self.count = max(self.count, next(self._numbers))

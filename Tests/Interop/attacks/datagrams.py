@@ -7,8 +7,8 @@ import random
 import socket
 import struct
 import time
-from typing import Callable
 
+from attacks import Attack
 from harness.node import LOOPBACK, Node
 
 DATAGRAMS = 2000
@@ -88,9 +88,12 @@ def datagrams(kind: str) -> list[bytes]:
 KINDS = ["garbage", "truncated STUN", "STUN with an unknown user name", "STUN with false lengths", "ClientHello", "RTP", "RTCP"]
 
 
-def send_every_kind(node: Node) -> None:
+def send_every_kind(node: Node) -> int:
+    before = node.total("nagare_datagrams_received_total")
     for kind in KINDS:
         send_all(node, datagrams(kind))
+    # Other clients send meanwhile, too.
+    return min(len(KINDS) * DATAGRAMS, int(node.total("nagare_datagrams_received_total") - before))
 
 
-ATTACKS: dict[str, Callable[[Node], None]] = {"datagrams of every kind": send_every_kind}
+ATTACKS: dict[str, Attack] = {"datagrams of every kind": send_every_kind}

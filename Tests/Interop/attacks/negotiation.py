@@ -6,14 +6,13 @@ import asyncio
 import itertools
 import json
 import time
-from typing import Callable
 
 import httpx
 from aiortc import RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack
 from websockets.asyncio.client import ClientConnection, connect
 
-from attacks import SECONDS
+from attacks import SECONDS, Attack, Deliveries
 from harness.node import Node
 from harness.offers import FINGERPRINT, SDP, offer
 
@@ -32,17 +31,19 @@ ODD_CODECS = (
 )
 
 
-def odd_payload_formats(node: Node) -> None:
+def odd_payload_formats(node: Node) -> int:
     """Publishes with one rare or invalid format after the other to a channel."""
+    delivered = Deliveries()
     end = time.monotonic() + SECONDS
     with httpx.Client(base_url=node.origin, headers=SDP, timeout=5) as client:
         for index, codec in enumerate(itertools.cycle(ODD_CODECS)):
             if time.monotonic() >= end:
-                return
+                return delivered.count
             text = offer("sendonly", codec=codec)
             if index % 2:
                 text = text.replace("opus/48000/2", ("red/48000/1", "opus/48000/1", "red/8000/2")[index % 3])
             client.post("/whip/odd-formats", content=text)
+            delivered.add()
             time.sleep(0.02)
 
 
@@ -51,10 +52,10 @@ async def _publish(node: Node, channel: str) -> RTCPeerConnection:
     peer = RTCPeerConnection()
     peer.addTransceiver(AudioStreamTrack(), direction="sendonly")
     await peer.setLocalDescription(await peer.createOffer())
-    async with httpx.AsyncClient(headers=SDP, timeout=30) as client:
+    async with httpx.AsyncClient(headers=SDP, timeout=10) as client:
         response = await client.post(f"{node.origin}/whip/{channel}", content=peer.localDescription.sdp)
-    if response.status_code == 201:
-        await peer.setRemoteDescription(RTCSessionDescription(response.text, "answer"))
+    assert response.status_code == 201, f"a publisher of the attack was refused: {response.status_code} {response.text}"
+    await peer.setRemoteDescription(RTCSessionDescription(response.text, "answer"))
     return peer
 
 
@@ -76,25 +77,26 @@ def _answer(text: str, fragment: str) -> str:
     return "\r\n".join(lines) + "\r\n"
 
 
-async def _member(node: Node, channel: str, index: int) -> None:
+async def _member(node: Node, channel: str, index: int, answered: Deliveries) -> None:
     """A participant that answers every offer immediately."""
     async with connect(node.signaling, max_size=None) as socket:
         join = {"type": "connect", "role": "recvonly", "channel_id": channel, "sora_client": "attack"}
         await socket.send(json.dumps(join))
-        await _answer_all(socket, f"user{index}")
+        await _answer_all(socket, f"user{index}", answered)
 
 
-async def _answer_all(socket: ClientConnection, fragment: str) -> None:
+async def _answer_all(socket: ClientConnection, fragment: str, answered: Deliveries) -> None:
     async for text in socket:
         message = json.loads(text)
         if message["type"] in ("offer", "re-offer"):
             kind = "answer" if message["type"] == "offer" else "re-answer"
             await socket.send(json.dumps({"type": kind, "sdp": _answer(message["sdp"], fragment)}))
+            answered.add()
 
 
-async def _churn(node: Node) -> None:
-    channel = "offer-churn"
-    members = [asyncio.create_task(_member(node, channel, index)) for index in range(60)]
+async def _churn(node: Node) -> int:
+    channel, answered = "offer-churn", Deliveries()
+    members = [asyncio.create_task(_member(node, channel, index, answered)) for index in range(60)]
     publishers = [await _publish(node, channel) for _ in range(6)]
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
@@ -102,17 +104,20 @@ async def _churn(node: Node) -> None:
         await publishers.pop(0).close()
         publishers.append(await _publish(node, channel))
         await asyncio.sleep(0.1)
+    # A member that was put out has ended by itself, which is an end of its part of the attack.
+    present = sum(not task.done() for task in members)
     for task in members:
         task.cancel()
     await asyncio.gather(*members, *(publisher.close() for publisher in publishers), return_exceptions=True)
+    return answered.count if present else 0
 
 
-def offer_churn(node: Node) -> None:
+def offer_churn(node: Node) -> int:
     """Sixty participants of a channel answer every offer while publishers join and leave."""
-    asyncio.run(_churn(node))
+    return asyncio.run(_churn(node))
 
 
-ATTACKS: dict[str, Callable[[Node], None]] = {
+ATTACKS: dict[str, Attack] = {
     "odd payload formats": odd_payload_formats,
     "offer churn": offer_churn,
 }

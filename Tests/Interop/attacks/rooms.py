@@ -10,7 +10,7 @@ from typing import Callable, Iterator
 import httpx
 import websockets.sync.client
 
-from attacks import SECONDS
+from attacks import SECONDS, Attack, Deliveries
 from harness.node import Node
 from harness.offers import offer
 
@@ -21,14 +21,19 @@ RULES = 1280
 FILTERS = 20
 
 
-def _until(deadline: float, work: Callable[[int], None]) -> None:
-    """Calls `work` in several threads with increasing numbers until the deadline; refusals are expected."""
+def _until(deadline: float, work: Callable[[int], None]) -> int:
+    """Calls `work` in several threads with increasing numbers until the deadline, and counts the calls that the node answered.
+
+    Refusals are expected.
+    """
+    delivered = Deliveries()
 
     def run(first: int) -> None:
         number = first
         while time.monotonic() < deadline:
             try:
                 work(number)
+                delivered.add()
             except (OSError, httpx.HTTPError, websockets.exceptions.WebSocketException):
                 time.sleep(0.02)
             number += THREADS
@@ -38,6 +43,7 @@ def _until(deadline: float, work: Callable[[int], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()) + 10)
+    return delivered.count
 
 
 def _addresses() -> Iterator[str]:
@@ -48,7 +54,7 @@ def _addresses() -> Iterator[str]:
         number += 1
 
 
-def channels_without_media(node: Node) -> None:
+def channels_without_media(node: Node) -> int:
     """Publishes to one new channel after another, and never sends media."""
     body = offer("sendonly")
     addresses = _addresses()
@@ -64,7 +70,7 @@ def channels_without_media(node: Node) -> None:
                 headers={"Content-Type": "application/sdp", "X-Forwarded-For": address},
             )
 
-        _until(time.monotonic() + SECONDS, publish)
+        return _until(time.monotonic() + SECONDS, publish)
 
 
 def _connect(node: Node, channel: str, role: str, **members: object) -> websockets.sync.client.ClientConnection:
@@ -77,7 +83,7 @@ def _connect(node: Node, channel: str, role: str, **members: object) -> websocke
     return socket
 
 
-def offers_unanswered(node: Node) -> None:
+def offers_unanswered(node: Node) -> int:
     """Joins channels over the WebSocket, and leaves every offer unanswered."""
     deadline = time.monotonic() + SECONDS
     sockets: list[websockets.sync.client.ClientConnection] = []
@@ -87,9 +93,10 @@ def offers_unanswered(node: Node) -> None:
         socket.recv(timeout=5)
         sockets.append(socket)
 
-    _until(deadline, join)
+    delivered = _until(deadline, join)
     for socket in sockets:
         socket.socket.close()
+    return delivered
 
 
 def _filters(rules: int, filters: int) -> list[dict]:
@@ -107,7 +114,7 @@ def _filters(rules: int, filters: int) -> list[dict]:
     ]
 
 
-def filters_of_many_rules(node: Node) -> None:
+def filters_of_many_rules(node: Node) -> int:
     """Joins with forwarding filters: half of the members with too many rules, half with the most that are allowed."""
     deadline = time.monotonic() + SECONDS
     sockets: list[websockets.sync.client.ClientConnection] = []
@@ -128,12 +135,13 @@ def filters_of_many_rules(node: Node) -> None:
             except websockets.exceptions.ConnectionClosed:
                 pass
 
-    _until(deadline, join)
+    delivered = _until(deadline, join)
     for socket in sockets:
         socket.socket.close()
+    return delivered
 
 
-def joins_of_one_channel(node: Node) -> None:
+def joins_of_one_channel(node: Node) -> int:
     """Joins and leaves one channel as fast as possible. Each join and each leave is a webhook event."""
     body = offer("sendonly")
     with httpx.Client(timeout=5) as client:
@@ -144,10 +152,10 @@ def joins_of_one_channel(node: Node) -> None:
             if answer.status_code == 201:
                 client.delete(node.origin + answer.headers["location"])
 
-        _until(time.monotonic() + SECONDS, join_and_leave)
+        return _until(time.monotonic() + SECONDS, join_and_leave)
 
 
-ATTACKS: dict[str, Callable[[Node], None]] = {
+ATTACKS: dict[str, Attack] = {
     "channels without media": channels_without_media,
     "offers unanswered": offers_unanswered,
     "filters of many rules": filters_of_many_rules,

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Callable
 
-from attacks import ATTACKER, SECONDS
+from attacks import ATTACKER, SECONDS, Attack, Deliveries
 from harness.node import LOOPBACK, Node
 
 
@@ -54,14 +54,17 @@ def frame(opcode: int, payload: bytes = b"", last: bool = True) -> bytes:
     return head + bytes(4) + payload
 
 
-def in_parallel(count: int, act: Callable[[float], None]) -> None:
-    """Calls `act` repeatedly in `count` threads until the end of the attack. Refused connections are expected."""
-    end = time.monotonic() + SECONDS
+def in_parallel(count: int, act: Callable[[float, Deliveries], None]) -> int:
+    """Calls `act` repeatedly in `count` threads until the end of the attack; it counts what it delivered.
+
+    Refused connections are expected.
+    """
+    end, delivered = time.monotonic() + SECONDS, Deliveries()
 
     def run() -> None:
         while time.monotonic() < end:
             try:
-                act(end)
+                act(end, delivered)
             except OSError:
                 time.sleep(0.02)
 
@@ -70,43 +73,47 @@ def in_parallel(count: int, act: Callable[[float], None]) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+    return delivered.count
 
 
-def flood(node: Node, frames: bytes, bits_per_second: int = 6_000_000) -> None:
+def flood(node: Node, frames: bytes, bits_per_second: int = 6_000_000) -> int:
     """Sends frames on two WebSockets, at the rate of a slow line. A closed WebSocket is opened again."""
 
-    def act(end: float) -> None:
+    def act(end: float, delivered: Deliveries) -> None:
         with websocket(node) as one:
             began, sent = time.monotonic(), 0
             while time.monotonic() < end:
                 one.sendall(frames)
+                delivered.add()
                 sent += len(frames)
                 ahead = sent * 8 / bits_per_second - (time.monotonic() - began)
                 if ahead > 0:
                     time.sleep(ahead)
 
-    in_parallel(2, act)
+    return in_parallel(2, act)
 
 
-def messages(node: Node, payload: bytes) -> None:
+def messages(node: Node, payload: bytes) -> int:
     """Sends the payload as a first message, on a new WebSocket each time."""
 
-    def act(end: float) -> None:
+    def act(end: float, delivered: Deliveries) -> None:
         with websocket(node) as one:
             one.sendall(frame(1, payload))
+            delivered.add()
             one.recv(1024)
             time.sleep(0.05)
 
-    in_parallel(4, act)
+    return in_parallel(4, act)
 
 
-def get(node: Node, path: str, token: str) -> None:
+def get(node: Node, path: str, token: str, delivered: Deliveries) -> None:
     with connected(node) as one:
         one.sendall(
             f"GET {path} HTTP/1.1\r\nHost: {LOOPBACK}\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n".encode()
         )
         while one.recv(65536):
             pass
+        delivered.add()
 
 
 def nested(element: str, size: int, depth: int) -> bytes:
@@ -121,63 +128,64 @@ def encoded(text: bytes) -> str:
 # JSON before authentication.
 
 
-def zeros(node: Node) -> None:
-    messages(node, bytes(120_000))
+def zeros(node: Node) -> int:
+    return messages(node, bytes(120_000))
 
 
-def wide_characters(node: Node) -> None:
+def wide_characters(node: Node) -> int:
     """Brackets in UTF-16. Every second byte is zero."""
-    messages(node, nested("[]", 60_000, 20).decode().encode("utf-16-be"))
+    return messages(node, nested("[]", 60_000, 20).decode().encode("utf-16-be"))
 
 
-def deep_numbers(node: Node) -> None:
-    messages(node, nested("1", 120_000, 30))
+def deep_numbers(node: Node) -> int:
+    return messages(node, nested("1", 120_000, 30))
 
 
-def deep_arrays(node: Node) -> None:
-    messages(node, nested("[]", 12_000, 30))
+def deep_arrays(node: Node) -> int:
+    return messages(node, nested("[]", 12_000, 30))
 
 
-def long_names(node: Node) -> None:
+def long_names(node: Node) -> int:
     """Member names of combining marks, which are slow to hash."""
     name = "\u0301\u0316" * 15_000
-    messages(node, json.dumps({"type": "connect", name: 1}, ensure_ascii=False).encode())
+    return messages(node, json.dumps({"type": "connect", name: 1}, ensure_ascii=False).encode())
 
 
-def unsigned_tokens(node: Node) -> None:
+def unsigned_tokens(node: Node) -> int:
     claims = encoded(nested("[]", 5_400, 30))
     header = encoded(b'{"alg":"HS256","typ":"JWT"}')
     token = f"{header}.{claims}.{encoded(bytes(32))}"
-    in_parallel(4, lambda end: get(node, "/api/channels/attack", token))
+    return in_parallel(4, lambda end, delivered: get(node, "/api/channels/attack", token, delivered))
 
 
 # WebSockets without a connect message.
 
 
-def pings(node: Node) -> None:
-    flood(node, frame(9) * 500)
+def pings(node: Node) -> int:
+    return flood(node, frame(9) * 500)
 
 
-def pongs(node: Node) -> None:
-    flood(node, frame(10) * 500)
+def pongs(node: Node) -> int:
+    return flood(node, frame(10) * 500)
 
 
-def empty_fragments(node: Node) -> None:
-    flood(node, frame(1, last=False) + frame(0, last=False) * 500)
+def empty_fragments(node: Node) -> int:
+    return flood(node, frame(1, last=False) + frame(0, last=False) * 500)
 
 
-def frames_behind_a_close(node: Node) -> None:
-    flood(node, frame(8, struct.pack("!H", 1000)) + frame(1, b"{}") * 500)
+def frames_behind_a_close(node: Node) -> int:
+    return flood(node, frame(8, struct.pack("!H", 1000)) + frame(1, b"{}") * 500)
 
 
 # Connections that are never used.
 
 
-def hold(sockets: list[socket.socket]) -> None:
-    """Keeps sockets open until the end of the attack, and reads nothing."""
+def hold(sockets: list[socket.socket]) -> int:
+    """Keeps sockets open until the end of the attack, and reads nothing. Returns their number."""
     time.sleep(SECONDS / 2)
     for one in sockets:
         one.close()
+    return len(sockets)
 
 
 def raise_descriptor_limit() -> None:
@@ -185,7 +193,7 @@ def raise_descriptor_limit() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def idle_connections(node: Node) -> None:
+def idle_connections(node: Node) -> int:
     raise_descriptor_limit()
     sockets: list[socket.socket] = []
     end = time.monotonic() + SECONDS / 2
@@ -195,10 +203,10 @@ def idle_connections(node: Node) -> None:
         except OSError:
             # The listen queue is full.
             time.sleep(0.05)
-    hold(sockets)
+    return hold(sockets)
 
 
-def idle_event_streams(node: Node) -> None:
+def idle_event_streams(node: Node) -> int:
     raise_descriptor_limit()
     sockets: list[socket.socket] = []
     end = time.monotonic() + SECONDS / 2
@@ -212,7 +220,7 @@ def idle_event_streams(node: Node) -> None:
         except OSError:
             # The listen queue is full.
             time.sleep(0.05)
-    hold(sockets)
+    return hold(sockets)
 
 
 # Readers that read nothing.
@@ -231,7 +239,7 @@ def connect_message(channel: str, metadata_bytes: int) -> bytes:
     ).encode()
 
 
-def slow_readers(node: Node) -> None:
+def slow_readers(node: Node) -> int:
     """Members that read nothing, while others join and leave with large metadata, which causes many notifications."""
     channel = f"attack-{os.getpid()}"
     sockets: list[socket.socket] = []
@@ -243,17 +251,20 @@ def slow_readers(node: Node) -> None:
     except OSError:
         pass
 
-    def join_and_leave(end: float) -> None:
+    def join_and_leave(end: float, delivered: Deliveries) -> None:
         with websocket(node) as other:
             other.sendall(frame(1, connect_message(channel, 4_000)))
             other.recv(1024)
+            delivered.add()
 
-    in_parallel(4, join_and_leave)
+    joined = in_parallel(4, join_and_leave)
     for one in sockets:
         one.close()
+    # Without members that read nothing, the joins of others harm nobody.
+    return min(len(sockets), joined)
 
 
-ATTACKS: dict[str, Callable[[Node], None]] = {
+ATTACKS: dict[str, Attack] = {
     "zeros as JSON": zeros,
     "JSON in UTF-16": wide_characters,
     "numbers deep in arrays": deep_numbers,
