@@ -15,12 +15,12 @@ import httpx
 import pytest
 
 from harness.chromium import ChromiumPage
+from harness.module import run
 from harness.node import LOOPBACK, Node
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
 GUIDE = Path(__file__).resolve().parents[2] / "Sources/Signaling/Signaling.docc/BrowserModule.md"
-IMPORT = "const { Nagare, Channel, User, RemoteConnection, NagareError } = await import('/nagare.js');"
 
 
 @pytest.fixture
@@ -33,11 +33,6 @@ def tab(open_page: OpenPage, node: Node) -> Callable[[], ChromiumPage]:
         return page
 
     return make
-
-
-def run(page: ChromiumPage, body: str, *arguments: Any) -> Any:
-    """The result of an asynchronous function with the module's names and `given`, the arguments."""
-    return page.evaluate(f"(async (given) => {{ {IMPORT} {body} }})({json.dumps(arguments)})")
 
 
 @contextlib.contextmanager

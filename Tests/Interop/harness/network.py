@@ -17,8 +17,10 @@ from pathlib import Path
 CLONE_NEWNET = 0x40000000
 # Addresses for tests of networks (RFC 2544).
 NODE_ADDRESS, CLIENT_ADDRESS = "198.18.0.1", "198.18.0.2"
-# Leads clients to the node.
-NODE_NAME = "node.test"
+# The same for IPv6 (RFC 5180).
+NODE_ADDRESS_6, CLIENT_ADDRESS_6 = "2001:2::1", "2001:2::2"
+# Lead clients to the node.
+NODE_NAME, NODE_NAME_6 = "node.test", "node6.test"
 
 # What the clients send is dropped on its arrival. The counters of UDP behind that are those of packets that came through.
 FIREWALL = """
@@ -26,6 +28,7 @@ table inet firewall {
     counter blocked-udp { }
     counter blocked-tcp { }
     counter received-udp { }
+    counter received-udp4 { }
     counter sent-udp { }
     set closed { type inet_service; }
     chain arriving {
@@ -36,6 +39,7 @@ table inet firewall {
     chain received {
         type filter hook input priority filter;
         iifname "node" meta l4proto udp counter name received-udp
+        iifname "node" meta nfproto ipv4 meta l4proto udp counter name received-udp4
     }
     chain sent {
         type filter hook output priority filter;
@@ -75,7 +79,7 @@ class Network:
 
     def __init__(self, folder: Path, passes_udp: bool = False) -> None:
         self.folder = folder
-        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{NODE_ADDRESS} {NODE_NAME}\n")
+        (folder / "hosts").write_text(f"127.0.0.1 localhost\n{NODE_ADDRESS} {NODE_NAME}\n{NODE_ADDRESS_6} {NODE_NAME_6}\n")
         # Nobody is there: a look-up fails at once.
         (folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         self.home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
@@ -86,12 +90,16 @@ class Network:
             run("ip", "link", "set", "lo", "up")
             run("ip", "link", "add", "node", "type", "veth", "peer", "name", "client", "netns", self._clients_path)
             run("ip", "address", "add", f"{NODE_ADDRESS}/30", "dev", "node")
+            # Without the search for duplicates, which takes seconds.
+            run("ip", "address", "add", f"{NODE_ADDRESS_6}/64", "dev", "node", "nodad")
             run("ip", "link", "set", "node", "up")
             run("nft", "--file", "-", text=FIREWALL if passes_udp else FIREWALL.replace("# UDP", BLOCKED_UDP))
             run(*self.command("ip", "address", "add", f"{CLIENT_ADDRESS}/30", "dev", "client"))
+            run(*self.command("ip", "address", "add", f"{CLIENT_ADDRESS_6}/64", "dev", "client", "nodad"))
             run(*self.command("ip", "link", "set", "client", "up"))
             # Browsers find their own address by the way to the Internet.
-            run(*self.command("ip", "route", "add", "default", "via", NODE_ADDRESS))
+            for node in (NODE_ADDRESS, NODE_ADDRESS_6):
+                run(*self.command("ip", "route", "add", "default", "via", node))
         except BaseException:
             self.close()
             raise

@@ -55,7 +55,7 @@ LOOK = """async () => {
       const local = report.get(pair?.localCandidateId);
       const remote = report.get(pair?.remoteCandidateId);
       Object.assign(numbers, { local: local?.candidateType, relay: local?.relayProtocol, protocol: local?.protocol,
-        remoteProtocol: remote?.protocol, remoteType: remote?.candidateType });
+        remoteProtocol: remote?.protocol, remoteType: remote?.candidateType, remoteAddress: remote?.address });
     }
   }
   return numbers;

@@ -1,0 +1,161 @@
+"""The browser module in channels of a real node: roles, subscriptions, and tokens that expire."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from typing import Callable
+
+from harness.builtin import BuiltInPage
+from harness.chromium import ChromiumPage
+from harness.module import run
+from harness.node import BINARY, ENVIRONMENT, Node
+from harness.waiting import wait_until
+
+OpenPage = Callable[..., ChromiumPage]
+
+JOIN = (
+    "window.events = []; const one = window.channel = Nagare.channel(given[0]);"
+    "for (const type of ['userOnline', 'userOffline', 'roleChanged', 'authInfoWillExpire', 'authInfoExpired', 'bye'])"
+    " one.addEventListener(type, ({ detail }) => window.events.push([type, detail.user?.id ?? detail.role ??"
+    " detail.expiresAt ?? detail.reason ?? '', detail.by ?? detail.reason ?? '']));"
+    "await one.join();"
+)
+def member(open_page: OpenPage, node: Node, channel: str, user: str, **options: object) -> ChromiumPage:
+    page = open_page(node.origin)
+    page.goto(f"{node.origin}/nagare.d.ts")
+    # The module keeps its peer connection to itself.
+    page.evaluate(
+        "(() => { const Base = RTCPeerConnection; window.RTCPeerConnection = class extends Base {"
+        " constructor(...all) { super(...all); window.connections = [...window.connections ?? [], this]; } }; })()"
+    )
+    run(page, JOIN, {"channel": channel, "user": user, **options})
+    return page
+
+
+def events(page: ChromiumPage, kind: str) -> list[list]:
+    return [one for one in page.evaluate("window.events") if one[0] == kind]
+
+
+def frames(page: ChromiumPage) -> int:
+    """Video frames that the page has decoded in its newest connection."""
+    return page.evaluate(
+        "window.connections.at(-1).getStats().then((all) => [...all.values()].filter((one) =>"
+        " one.type === 'inbound-rtp' && one.kind === 'video').reduce((sum, one) => sum + (one.framesDecoded ?? 0), 0))"
+    )
+
+
+def media_ends(page: ChromiumPage, kind: str) -> Callable[[], bool]:
+    """Whether no more packets of a kind arrive."""
+    counts: list[int] = []
+
+    def look() -> bool:
+        counts.append(
+            page.evaluate(
+                "window.connections.at(-1).getStats().then((all) => [...all.values()].filter((one) =>"
+                f" one.type === 'inbound-rtp' && one.kind === '{kind}').reduce((sum, one) => sum + one.packetsReceived, 0))"
+            )
+        )
+        return len(counts) > 10 and len(set(counts[-10:])) == 1
+
+    return look
+
+
+def plays(page: ChromiumPage, what: str) -> None:
+    before = frames(page)
+    wait_until(lambda: frames(page) > before + 15, what, 10, describe=lambda: page.evaluate("window.events"))
+
+
+def test_a_member_of_the_audience_becomes_a_host_and_goes_back(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    host = member(open_page, node, channel, "hanako", profile="interactive", role="host")
+    guest = member(open_page, node, channel, "otto", profile="interactive", role="audience")
+    plays(guest, "the host's picture in the audience")
+    assert events(host, "userOnline") == [], "the audience is announced"
+    assert len(node.publishing(channel)) == 1
+
+    run(guest, "await window.channel.setRole('host')")
+    plays(host, "the new host's picture")
+    assert events(host, "userOnline") == [["userOnline", "otto", ""]]
+    assert events(guest, "roleChanged") == [["roleChanged", "host", "self"]]
+    assert len(node.publishing(channel)) == 2
+
+    run(guest, "await window.channel.setRole('audience')")
+    wait_until(lambda: events(host, "userOffline") == [["userOffline", "otto", "became-audience"]], "its end as a host", 5)
+    wait_until(lambda: len(node.publishing(channel)) == 1, "one publisher", 5)
+    plays(guest, "the host's picture, still")
+
+
+def test_a_member_receives_what_it_subscribes_to(open_page: OpenPage, node: Node, channel: str) -> None:
+    options = {"profile": "interactive", "role": "host"}
+    member(open_page, node, channel, "hanako", **options)
+    viewer = member(open_page, node, channel, "otto", autoSubscribe=False, autoPublish=False, **options)
+    wait_until(lambda: events(viewer, "userOnline") == [["userOnline", "hanako", ""]], "the host", 5)
+    wait_until(media_ends(viewer, "video"), "no picture without a subscription", 5)
+    assert frames(viewer) == 0
+
+    run(viewer, "await window.channel.subscribe({ user: 'hanako', kind: 'video' })")
+    plays(viewer, "the picture that was subscribed to")
+    run(viewer, "await window.channel.unsubscribe({ user: 'hanako', kind: 'video' })")
+    wait_until(media_ends(viewer, "video"), "the end of the picture", 5)
+    run(viewer, "await window.channel.subscribe()")
+    plays(viewer, "the picture after a subscription to everybody")
+    wait_until(lambda: not media_ends(viewer, "audio")(), "sound", 5)
+
+
+KEY = ("--jwt-key", "hs256:0123456789abcdef0123456789abcdef")
+
+
+def token(channel: str, expires: str) -> str:
+    command = [str(BINARY), "token", *KEY, "--channel", channel, "--expires", expires]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT).stdout.strip()
+
+
+def test_a_token_that_ends_is_told_and_replaced_while_the_call_goes_on(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node(*KEY)
+    # The node warns 30 s before the end, so of this token at once.
+    expiry = time.time() + 8
+    refreshed = member(open_page, node, channel, "hanako", token=token(channel, "8s"))
+    left = member(open_page, node, channel, "otto", token=token(channel, "8s"))
+    for page in (refreshed, left):
+        wait_until(lambda: events(page, "authInfoWillExpire"), "the warning", 5)
+        ((_, told, _),) = events(page, "authInfoWillExpire")
+        assert abs(told - expiry) < 5, (told, expiry)
+    wrong = run(
+        refreshed, "return window.channel.refreshAuthInfo(given[0]).catch(({ message }) => message)", token("other", "1h")
+    )
+    assert isinstance(wrong, str) and wrong, "a token of another channel was accepted"
+    until = run(refreshed, "return window.channel.refreshAuthInfo(given[0])", token(channel, "1h"))
+    assert until > expiry + 3000
+    wait_until(lambda: events(left, "authInfoExpired"), "the end of the member with the old token", 15)
+    assert time.time() >= expiry - 1, "the member was put out before its token ended"
+    time.sleep(1)
+    assert events(refreshed, "authInfoExpired") == events(refreshed, "bye") == []
+    assert refreshed.evaluate("window.channel.users.length") == 0
+    assert len(node.channel(channel, token(channel, "1h"))["participants"]) == 1
+
+
+def test_the_page_broadcasts_to_an_audience_whose_members_come_on_stage(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    host, one, two = (BuiltInPage(open_page(node.origin)) for _ in range(3))
+    host.join(channel, how="host", name="Hanako")
+    for number, page in enumerate((one, two), 1):
+        page.join(channel, how="audience", name=f"Guest {number}")
+        page.sees(1)
+        assert page.titles() == ["Hanako"], "the audience sees others than the host"
+    assert host.titles() == ["Hanako (you)"]
+    assert len(node.publishing(channel)) == 1
+
+    one.click("#role")
+    host.sees(1)
+    two.sees(2)
+    assert sorted(host.titles()) == ["Guest 1", "Hanako (you)"]
+    one.click("#role")
+    wait_until(lambda: host.titles() == ["Hanako (you)"], "the guest's return to the audience", 5, describe=host.titles)
+    two.sees(1)
+    host.click("#leave")
+    wait_until(lambda: one.titles() == two.titles() == [], "an empty stage", 5, describe=one.titles)
