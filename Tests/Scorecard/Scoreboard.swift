@@ -1,10 +1,11 @@
 /// Runs each case once for all tests that ask for its figures.
 actor Scoreboard {
-    /// The figures of both controllers in one case.
+    /// The figures of one case.
     struct Row: Sendable {
         let scorecardCase: ScorecardCase
         let product: Score
-        let reference: Score
+        /// The reference controller runs for the published page only, because no bound judges it.
+        let reference: Score?
     }
 
     static let shared = Scoreboard()
@@ -17,7 +18,7 @@ actor Scoreboard {
                 Row(
                     scorecardCase: scorecardCase,
                     product: scorecardCase.score(.product),
-                    reference: scorecardCase.score(.reference)
+                    reference: PublishedScorecard.isUpdateRequested ? scorecardCase.score(.reference) : nil
                 )
             }
         rows[scorecardCase.name] = task
@@ -35,10 +36,12 @@ extension Scoreboard.Row {
     /// Goals that the product's controller misses.
     var missed: [Gate] { scorecardCase.gates.filter { !$0.isGoalMet(product[$0.metric].value) } }
 
-    /// "0.96 / 0.68": the product's figure and the reference's; "–" where the figure means nothing.
+    /// "0.96 / 0.68": the product's figure and the reference's, if it ran; "–" where the figure means nothing.
     func cell(_ metric: Metric) -> String {
         guard scorecardCase.shows(metric) else { return "–" }
-        return "\(metric.unit.text(product[metric].value)) / \(metric.unit.text(reference[metric].value))"
+        let figure = metric.unit.text(product[metric].value)
+        guard let reference else { return figure }
+        return "\(figure) / \(metric.unit.text(reference[metric].value))"
     }
 
     var others: [String] { scorecardCase.otherMetrics.map { "\($0.name)\($0.unit.suffix): \(cell($0))" } }

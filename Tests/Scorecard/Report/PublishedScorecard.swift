@@ -49,7 +49,9 @@ enum PublishedScorecard {
     static func text(_ rows: [Scoreboard.Row]) -> String {
         let goals = rows.flatMap { row in row.scorecardCase.gates.filter { $0.goal != nil }.map { (row, $0) } }
         let met = goals.filter { $1.isGoalMet($0.product[$1.metric].value) }.count
-        let referenceMet = goals.filter { $1.isGoalMet($0.reference[$1.metric].value) }.count
+        let referenceMet = goals.filter { row, gate in
+            row.reference.map { gate.isGoalMet($0[gate.metric].value) } ?? false
+        }.count
         var text = introduction(
             cases: rows.count,
             goals: "Of \(goals.count) goals Nagare meets \(met), GCC \(referenceMet)."
@@ -59,7 +61,8 @@ enum PublishedScorecard {
         for (row, gate) in goals where !gate.isGoalMet(row.product[gate.metric].value) {
             let unit = gate.metric.unit
             text += "| \(row.scorecardCase.name) | \(gate.goal.map(gate.text) ?? "") "
-            text += "| \(unit.text(row.product[gate.metric].value)) | \(unit.text(row.reference[gate.metric].value)) "
+            text += "| \(unit.text(row.product[gate.metric].value)) "
+            text += "| \(row.reference.map { unit.text($0[gate.metric].value) } ?? "–") "
             text += "| \(gate.text(gate.bound)) |\n"
         }
         text += """
