@@ -368,7 +368,6 @@ let package = Package(
         ),
         // The bounds of the congestion controller, in virtual time.
         tests("Scorecard", ["CongestionControl", "TestSupport", "Wire"]),
-        tests("TidyTests", []),
     ]
 )
 

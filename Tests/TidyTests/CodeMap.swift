@@ -27,12 +27,10 @@ enum CodeMap {
     static func exists(_ symbol: String, in files: [SourceFile]) -> Bool {
         let parts = symbol.split(separator: ".")
         let keywords = "(class|struct|enum|actor|protocol|extension)"
-        guard let type = parts.first, let declaration = try? Regex("\\b\(keywords) \(type)\\b") else { return false }
-        return files.contains { file in
-            let code = file.code.map(\.text)
-            guard code.contains(where: { $0.contains(declaration) }) else { return false }
-            guard parts.count > 1, let method = try? Regex("\\bfunc \(parts[1])\\b") else { return parts.count == 1 }
-            return code.contains { $0.contains(method) }
-        }
+        guard let type = parts.first, let declaration = try? Pattern("\\b\(keywords) \(type)\\b") else { return false }
+        let declaring = files.filter { $0.contains(declaration) }
+        guard parts.count > 1 else { return !declaring.isEmpty }
+        guard let method = try? Pattern("\\bfunc \(parts[1])\\b") else { return false }
+        return declaring.contains { $0.contains(method) }
     }
 }
