@@ -112,6 +112,7 @@ def test_the_chart_has_what_helm_requires() -> None:
     assert chart["appVersion"] == version, "the chart's appVersion is not the program's version"
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", VALUES)
 def test_the_values_match_their_schema(name: str) -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
@@ -120,6 +121,7 @@ def test_the_values_match_their_schema(name: str) -> None:
     jsonschema.validate(VALUES[name], schema)
 
 
+@pytest.mark.static
 @pytest.mark.parametrize(
     "values",
     [{"replica": 1}, {"ports": {"http": 70000}}, {"ports": {"http": 443}}, {"announce": "there"}, {"loops": 0}],
@@ -130,6 +132,7 @@ def test_a_mistake_in_the_values_is_refused(values: dict) -> None:
         jsonschema.validate(values, schema)
 
 
+@pytest.mark.static
 def test_the_schema_has_every_value_and_no_other() -> None:
     schema = json.loads((CHART / "values.schema.json").read_text())
     values = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -137,12 +140,14 @@ def test_the_schema_has_every_value_and_no_other() -> None:
     assert set(schema["properties"]) - {"global"} == set(values)
 
 
+@pytest.mark.static
 def test_every_value_is_used() -> None:
     templates = "".join(one.read_text() for one in (CHART / "templates").iterdir())
     for name in yaml.safe_load((CHART / "values.yaml").read_text()):
         assert f".Values.{name}" in templates, name
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("version", KUBERNETES)
 @pytest.mark.parametrize("name", VALUES)
 def test_kubernetes_accepts_the_resources(name: str, version: str) -> None:
@@ -154,6 +159,7 @@ def test_kubernetes_accepts_the_resources(name: str, version: str) -> None:
     assert kinds == ["ConfigMap", "PodDisruptionBudget", "Service", "Service", "StatefulSet"]
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", VALUES)
 def test_names_and_ports_are_valid_and_unique(name: str) -> None:
     names = [(one["kind"], one["metadata"]["name"]) for one in resources(VALUES[name])]
@@ -165,6 +171,7 @@ def test_names_and_ports_are_valid_and_unique(name: str) -> None:
         assert len(set(keys)) == len(keys), keys
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", VALUES)
 def test_what_the_pod_mounts_exists(name: str) -> None:
     spec = pod(VALUES[name])
@@ -176,6 +183,7 @@ def test_what_the_pod_mounts_exists(name: str) -> None:
             assert any(setting.lstrip("@").startswith(folder) for folder in folders), setting
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", VALUES)
 def test_services_and_budget_select_the_pods(name: str) -> None:
     labels = the("StatefulSet", VALUES[name])["spec"]["template"]["metadata"]["labels"]
@@ -186,6 +194,7 @@ def test_services_and_budget_select_the_pods(name: str) -> None:
             assert selector.items() <= labels.items(), one["kind"]
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", VALUES)
 def test_the_pod_may_drain_before_it_is_killed(name: str) -> None:
     values = VALUES[name]
@@ -217,6 +226,7 @@ def test_a_node_starts_with_the_configuration_of_the_chart(own_node: Callable[..
     own_node("--config", str(path), "--announce", LOOPBACK, "--drain-deadline", "0", is_development=False)
 
 
+@pytest.mark.static
 def test_the_operator_gets_the_alert_rules_of_the_repository() -> None:
     assert not [one for one in resources({}) if one["kind"] in OPERATOR_KINDS], "off by default"
     rule = the("PrometheusRule", VALUES["everything without a cluster"])
@@ -226,6 +236,7 @@ def test_the_operator_gets_the_alert_rules_of_the_repository() -> None:
     assert (CHART / "alerts.yml").resolve() == ALERTS.resolve()
 
 
+@pytest.mark.static
 def test_the_job_of_the_pod_monitor_is_the_one_of_the_alerts() -> None:
     values = VALUES["everything without a cluster"]
     monitor = the("PodMonitor", values)
@@ -244,12 +255,14 @@ REFUSED = {
 }
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("values, named", REFUSED.values(), ids=REFUSED.keys())
 def test_values_that_cannot_work_are_refused(values: dict, named: str) -> None:
     result = render(values)
     assert result.returncode != 0 and named in result.stderr, result.stderr
 
 
+@pytest.mark.static
 def test_the_notes_warn_of_an_open_node() -> None:
     notes = [json.loads(render(values).stdout)["NOTES.txt"] for values in ({}, VALUES["everything without a cluster"])]
     assert "ANYONE" in notes[0] and "ANYONE" not in notes[1]

@@ -54,6 +54,7 @@ def root(packages: Path, minimal_system: Path, tmp_path_factory: pytest.TempPath
     yield from installed_system(tmp_path_factory.mktemp("image"), minimal_system, packages, script)
 
 
+@pytest.mark.static
 def test_the_stages_have_the_known_instructions() -> None:
     build, final = ([one.name for one in stage] for stage in instructions())
     assert build == ["FROM", "WORKDIR", "COPY", "RUN", "COPY", "COPY", "COPY", "COPY", "ARG", "ARG", "RUN"], build
@@ -94,6 +95,7 @@ def test_the_packages_of_the_build_exist() -> None:
     run("bash", "-ec", install, cwd=REPOSITORY)
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", ["HEALTHCHECK", "ENTRYPOINT", "CMD"])
 def test_an_array_is_json(name: str) -> None:
     array = json.loads(re.search(r"\[.*", the(name)).group())
@@ -112,6 +114,7 @@ def test_the_image_runs_a_node_that_is_healthy(root: Path, artifacts: Path) -> N
         in_system(root, *check, NAGARE_ADMIN=node.admin)
 
 
+@pytest.mark.static
 def test_the_image_has_the_ports_of_the_node() -> None:
     text = (REPOSITORY / "ops/nagare.example.yaml").read_text()
     ports = {int(port) for port in re.findall(r"^# (?:http|admin): [0-9.]+:(\d+)$", text, flags=re.MULTILINE)}
@@ -134,6 +137,7 @@ def nodes(compose: dict) -> dict[str, dict[str, str]]:
     return {name: {**base, **services[name]["environment"]} for name in services if name.startswith("nagare")}
 
 
+@pytest.mark.static
 @pytest.mark.parametrize(
     ("file", "names"),
     [
@@ -152,6 +156,7 @@ def test_compose_sets_only_settings_of_the_node(nodes: dict[str, dict[str, str]]
         assert variable.removeprefix("NAGARE_").lower().replace("_", "-") in settings, variable
 
 
+@pytest.mark.static
 def test_what_compose_names_exists(compose: dict) -> None:
     folder = REPOSITORY / "ops"
     for name, service in compose["services"].items():
@@ -167,6 +172,7 @@ def test_what_compose_names_exists(compose: dict) -> None:
             assert is_there if source.startswith(".") else source in compose["volumes"], volume
 
 
+@pytest.mark.static
 def test_prometheus_asks_every_node_of_the_cluster_in_compose(nodes: dict[str, dict[str, str]]) -> None:
     files = [yaml.safe_load((REPOSITORY / "ops" / name).read_text()) for name in ("prometheus.yml", "compose.cluster.yaml")]
     alone, cluster = files[0], yaml.safe_load(files[1]["configs"]["prometheus"]["content"])

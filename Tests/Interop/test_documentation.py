@@ -101,6 +101,7 @@ def test_wide_pages_fit_on_a_phone(origin: str, open_page: Callable[..., Chromiu
         assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
 
 
+@pytest.mark.static
 def test_every_article_is_on_the_first_page(site: Path) -> None:
     pages = {path.stem for path in (site / "data/documentation/nagare").glob("*.json")}
     first = json.loads((site / "data/documentation/nagare.json").read_text())
@@ -108,6 +109,7 @@ def test_every_article_is_on_the_first_page(site: Path) -> None:
     assert listed == pages and len(pages) > 40
 
 
+@pytest.mark.static
 def test_a_broken_link_is_refused_with_its_article(tmp_path: Path, site: Path) -> None:
     catalogue, finish = module("catalogue"), module("finish")
     catalogue.REPOSITORY = tmp_path
@@ -141,6 +143,7 @@ def test_the_metrics_of_a_node_are_in_the_reference_and_the_other_way_round(own_
     assert not {name for name in written - served if not conditional.match(name)}
 
 
+@pytest.mark.static
 def test_the_metrics_that_articles_name_exist() -> None:
     reference = (REPOSITORY / "Sources/nagare/Nagare.docc/Metrics.md").read_text()
     known = re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE)
@@ -156,6 +159,29 @@ def test_the_metrics_that_articles_name_exist() -> None:
 
 def test_the_api_description_of_a_node_is_that_of_the_site(node: Node, site: Path) -> None:
     assert httpx.get(f"{node.admin}/v1/openapi.json").json() == json.loads((site / "openapi.json").read_text())
+
+
+def references(value: Any) -> Iterator[str]:
+    """The references of a JSON document to its own parts."""
+    if isinstance(value, dict):
+        yield from [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from references(one)
+
+
+@pytest.mark.static
+def test_the_api_description_names_only_parts_that_it_has() -> None:
+    description = json.loads((REPOSITORY / "Sources/nagare/Nagare.docc/openapi.json").read_text())
+    names = set(references(description))
+    assert names
+    for name in names:
+        part = description
+        for key in name.removeprefix("#/").split("/"):
+            assert key in part, name
+            part = part[key]
+    operations = [operation for path in description["paths"].values() for operation in path.values() if "responses" in operation]
+    identifiers = [operation["operationId"] for operation in operations]
+    assert len(operations) > 5 and len(set(identifiers)) == len(identifiers)
 
 
 # ---- References that are written by hand ----
@@ -177,6 +203,7 @@ def documented_names(article: Path, column: int = 0) -> set[str]:
     return {name for row in rows for name in re.findall(r"`([a-zA-Z]\w*)`", row.split(" | ")[column])}
 
 
+@pytest.mark.static
 def test_the_bodies_of_webhooks_have_every_field() -> None:
     article = SIGNALING / "Signaling.docc/WebhookBodies.md"
     fields = source_names(
@@ -193,6 +220,7 @@ def test_the_bodies_of_webhooks_have_every_field() -> None:
     assert not written - fields - COMPOSED - lists, "WebhookBodies.md has fields that nothing sends or reads"
 
 
+@pytest.mark.static
 def test_the_admin_api_has_every_operation_argument_and_field() -> None:
     article = SIGNALING / "Signaling.docc/AdminAPI.md"
     text = article.read_text()
@@ -212,11 +240,13 @@ def test_the_admin_api_has_every_operation_argument_and_field() -> None:
     assert not fields - said - {"slots"}, "write these fields into AdminAPI.md"
 
 
+@pytest.mark.static
 def test_the_document_of_a_channel_has_every_field() -> None:
     written = {name for name in documented_names(SIGNALING / "Signaling.docc/ChannelsAPI.md") if not name.isdigit()}
     assert written == source_names("Sources/Signaling/HTTP/ChannelDocument.swift")
 
 
+@pytest.mark.static
 def test_every_line_of_the_log_is_in_the_reference() -> None:
     pages = module("pages")
     page = pages.log_page(REPOSITORY)

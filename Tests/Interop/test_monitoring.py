@@ -121,6 +121,7 @@ def test_queries_ask_for_series_that_a_node_has(path: Path, pages: list[str]) ->
             assert "$" not in checked, query
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.name)
 def test_dashboards_have_valid_queries(path: Path, tmp_path: Path) -> None:
     dashboard = json.loads(path.read_text())
@@ -139,6 +140,7 @@ def test_dashboards_have_valid_queries(path: Path, tmp_path: Path) -> None:
     assert len({panel["id"] for panel in dashboard["panels"]}) == len(places)
 
 
+@pytest.mark.static
 def test_dashboards_are_distinct_and_the_first_page_is_one_of_them() -> None:
     assert {path.stem for path in DASHBOARDS} == {"overview", "node", "room", "webhooks", "cluster"}
     uids = {json.loads(path.read_text())["uid"] for path in DASHBOARDS}
@@ -148,6 +150,7 @@ def test_dashboards_are_distinct_and_the_first_page_is_one_of_them() -> None:
     assert Path(home).name in {path.name for path in DASHBOARDS}
 
 
+@pytest.mark.static
 def test_alert_rules_fire_when_they_should_and_only_then() -> None:
     done = promtool("test", "rules", str(TESTS))
     assert done.returncode == 0, done.stderr + done.stdout
@@ -157,6 +160,7 @@ def test_alert_rules_fire_when_they_should_and_only_then() -> None:
     assert set(re.findall(r'alertname="(\w+)"', TESTS.read_text())) == alerts, "each alert has its test"
 
 
+@pytest.mark.static
 def test_each_alert_has_a_severity_and_a_section_of_the_article() -> None:
     alerts = [rule for rule in rules() if "alert" in rule]
     for rule in alerts:

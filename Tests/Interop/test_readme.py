@@ -112,11 +112,13 @@ def test_a_block_of_the_readme_runs(kind: str, block: str, tmp_path: Path) -> No
     assert result.returncode == 0, f"{block}\n{result.stdout[-4000:]}"
 
 
+@pytest.mark.static
 @pytest.mark.parametrize("name", ["ops/run", "ops/test", "ops/package"])
 def test_the_first_commands_exist(name: str) -> None:
     assert name in README and os.access(REPOSITORY / name, os.X_OK)
 
 
+@pytest.mark.static
 def test_linked_files_exist() -> None:
     links = re.findall(r"\]\((?!https?:|#)([^)#]+)(?:#[^)]*)?\)", README)
     assert len(links) > 5
