@@ -1,0 +1,158 @@
+# shellcheck shell=bash disable=SC2154
+# What each layer of ops/test runs.
+
+lint() {
+    # Folders that start with a dot contain the sources of dependencies.
+    find . -mindepth 1 -name '.*' -prune -o -name '*.swift' -print0 |
+        xargs -0 swift format lint --strict --parallel --configuration .swift-format
+}
+check_scripts() {
+    local scripts
+    mapfile -t scripts < <(git grep --untracked -lE '^#!.*bash|^# shellcheck shell=bash' -- . ':!Tests/Interop')
+    ((${#scripts[@]})) && shellcheck --external-sources "${scripts[@]}"
+}
+# A package of its own, which compiles in a quarter of a minute.
+tidy() {
+    swift test -c release -debug-info-format none --package-path Tests/TidyTests --scratch-path .build-tidy --disable-xctest
+}
+texts() { run_pytest text Tests/Interop -m static; }
+# All of them run, so that one look shows all that is to correct.
+run_static() {
+    local is_broken=""
+    layer format count_none lint || is_broken=1
+    layer scripts count_none check_scripts || is_broken=1
+    layer tidy count_swift tidy || is_broken=1
+    layer text count_selection texts || is_broken=1
+    if [[ -e ops/loosened ]]; then layer loosened count_none ops/loosened || is_broken=1; fi
+    [[ ! $is_broken ]]
+}
+
+# The manifest reads NAGARE_TESTING. The other layers must not see it: the benchmarks measure modules as users build them.
+testable() { NAGARE_TESTING=1 "$@"; }
+build_tests() { testable swift build "${release_options[@]}" --build-tests; }
+# The program as ops/package ships it. Only its link differs from the build of the tests.
+build_program() { NAGARE_STATIC=1 testable swift build "${release_options[@]}" --product nagare; }
+
+# Runs a layer of Swift tests: swift_tests OPTION... -- ARGUMENT... A filter among the arguments replaces those of the layer.
+swift_tests() {
+    local options=() own=()
+    while [[ $1 != -- ]]; do
+        options+=("$1" "$2")
+        if [[ $1 != --filter ]]; then own+=("$1" "$2"); fi
+        shift 2
+    done
+    shift
+    if [[ " $* " == *" --filter"* ]]; then options=("${own[@]}"); fi
+    testable swift test "${release_options[@]}" --skip-build --disable-xctest "${options[@]}" "$@"
+}
+# The layers below leave no thread to tests that wait for sockets and processes, so they run on their own.
+unit() {
+    local filter=()
+    if [[ $unit_targets ]]; then filter=(--filter "^($unit_targets)\\."); fi
+    swift_tests --skip '^Scorecard\.' --skip '^Simulation\.' --skip RedisStoreTests "${filter[@]}" -- "$@"
+}
+simulation() { swift_tests --filter '^Simulation\.' -- "$@"; }
+scorecard() { swift_tests --filter '^Scorecard\.' -- "$@"; }
+# A real server's clock goes on while simulations leave it no thread.
+store() { swift_tests --filter RedisStoreTests -- "$@"; }
+
+# Simulations draw fixed seeds, and fresh ones from the commit for some seconds. The same commit draws the same ones again.
+choose_seeds() {
+    local hash
+    hash=$(git rev-parse HEAD) || die "There is no commit to draw seeds from."
+    export NAGARE_FRESH_SEED=${NAGARE_FRESH_SEED:-$(printf '%u' "0x${hash:0:16}")}
+    export NAGARE_FIXED_SEEDS=${NAGARE_FIXED_SEEDS:-$1} NAGARE_FRESH_SECONDS=${NAGARE_FRESH_SECONDS:-$2}
+    say "Simulations: NAGARE_FIXED_SEEDS=$NAGARE_FIXED_SEEDS NAGARE_FRESH_SEED=$NAGARE_FRESH_SEED" \
+        "NAGARE_FRESH_SECONDS=$NAGARE_FRESH_SECONDS"
+}
+
+# fuzz [SECONDS] [TARGET...] in any order.
+fuzz() {
+    local seconds=$fuzz_seconds targets=() word
+    for word in "$@"; do if [[ $word =~ ^[0-9]+$ ]]; then seconds=$word; else targets+=("$word"); fi; done
+    Tests/Fuzz/run "$seconds" "${targets[@]}"
+}
+
+# Builds the fuzz targets, and measures the hot path, with what the layers beside leave of the cores. The hot path counts
+# instructions and calls, so that work beside it does not change its result. Neither build can use objects of another: the
+# fuzz targets have the sanitizers in them, and the measured modules no testability, and the package of the benchmarks.
+start_background() {
+    rm -f "$results/hot-path-status"
+    # A session of its own, so that it can be ended with all that it started.
+    # shellcheck disable=SC2016
+    setsid nice -n 19 bash -c '
+        if [[ $2 ]]; then Tests/Fuzz/run 0 >"$1/fuzz-build.txt" 2>&1; fi
+        status=0
+        Benchmarks/check >"$1/hot-path.txt" 2>&1 || status=$?
+        echo "$status" >"$1/hot-path-status"
+    ' background "$results" "$1" &
+    background=$!
+    trap 'kill -- "-$background" 2>/dev/null || true' EXIT
+}
+hot_path() {
+    # A layer runs in a subshell, which cannot wait for a process of this shell.
+    tail --pid="$background" -f /dev/null
+    cat "$results/hot-path.txt"
+    return "$(<"$results/hot-path-status")"
+}
+
+# Runs rows of the interop tests: run_pytest REPORT ARGUMENT...
+run_pytest() {
+    local report=$results/$1.xml binary
+    shift
+    binary=$(release_binary)
+    # Ubuntu's browsers have other names than Debian's.
+    NAGARE_CHROMIUM=$(command -v chromium || command -v chromium-browser) \
+        NAGARE_FIREFOX=$(command -v firefox-esr || command -v firefox) NAGARE_BINARY="$binary" \
+        "$python" -m pytest -p no:cacheprovider --color=no --durations=15 --junit-xml="$report" "$@"
+}
+
+# Rows of the program, its packages and its pages, in which no clock judges a picture.
+page_files=()
+for name in certificates chart container documentation http installation module monitoring operators operators_page \
+    package page readme tokens tracing turn_client; do
+    page_files+=("Tests/Interop/test_$name.py")
+done
+
+# Two processes side by side, which wait for the program more than they compute. The rows that `static` ran are left out.
+pages() {
+    if (($#)); then
+        run_pytest pages-part "${chosen_pages[@]}" "$@"
+        return
+    fi
+    local shares status=0 index files=() processes=()
+    mapfile -t shares < <(python3 ops/testing/share.py "$results" "${chosen_pages[@]}")
+    for index in 0 1; do
+        read -ra files <<<"${shares[index]}"
+        ((${#files[@]})) || continue
+        printf 'Process %d: %s\n' "$((index + 1))" "${files[*]}"
+        run_pytest "pages-$((index + 1))" -m 'not static' "${files[@]}" >"$results/pages-$((index + 1)).txt" 2>&1 &
+        processes+=("$!")
+    done
+    for index in "${!processes[@]}"; do
+        wait "${processes[index]}" || status=$?
+        cat "$results/pages-$((index + 1)).txt"
+    done
+    return "$status"
+}
+# With arguments, rows of all files: whoever names one need not know where it belongs.
+interop() {
+    if (($#)); then
+        run_pytest interop-part "$@"
+    elif ((${#chosen_interop[@]})); then
+        run_pytest interop "${chosen_interop[@]}"
+    else
+        run_pytest interop Tests/Interop "${page_files[@]/#/--ignore=}"
+    fi
+}
+
+# soak [--times N] [ARGUMENT...]
+soak() {
+    local times=5
+    if [[ ${1:-} == --times ]]; then
+        [[ ${2:-} =~ ^[1-9][0-9]*$ ]] || die "--times needs a number."
+        times=$2
+        shift 2
+    fi
+    run_pytest soak Tests/Interop --soak "$times" "$@"
+}
