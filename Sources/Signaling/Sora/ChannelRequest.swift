@@ -157,42 +157,4 @@ struct RequestFailure: Error, Hashable, Sendable {
         self.reason = reason
         self.sentence = sentence
     }
-
-    init(_ error: RoomError) {
-        let reason: Reason =
-            switch error {
-            case .subscriptionsFull: .subscriptionsFull
-            case .rolesUnused: .channelNotInteractive
-            case .roleUnavailable: .roleUnavailable
-            case .publishingForbidden: .publishingForbidden
-            case .publishersFull, .nodePublishersFull, .appPublishersFull: .publishersFull
-            case .audienceByOperator: .roleSetByOperator
-            case .mutedByOperator: .mutedByOperator
-            case .participantUnknown: .notJoined
-            case .expiryNotLater: .tokenInvalid
-            default: .internalError
-            }
-        self.init(reason, HTTPFailure(error).sentence)
-    }
-}
-
-extension SoraServerMessage {
-    /// - Parameters:
-    ///   - id: the request's, as JSON text.
-    ///   - result: the text of a JSON object, or why the request is refused.
-    static func response(to id: String, _ result: Result<String, RequestFailure>) -> String {
-        var message = JSONObjectWriter()
-        message.add("type", "response")
-        message.add("id", json: id)
-        switch result {
-        case .success(let json): message.add("result", json: json)
-        case .failure(let failure):
-            var error = JSONObjectWriter()
-            error.add("code", failure.reason.code)
-            error.add("reason", failure.reason.rawValue)
-            error.add("message", failure.sentence)
-            message.add("error", json: error.text)
-        }
-        return message.text
-    }
 }

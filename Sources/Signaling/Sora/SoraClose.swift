@@ -161,24 +161,4 @@ extension SoraClose {
             self.init(.badFingerprint, "The client's certificate does not match the fingerprint in its SDP.")
         }
     }
-
-    /// The close for a client that the rooms refused.
-    init(_ error: RoomError) {
-        let sentence = HTTPFailure(error).sentence
-        switch error {
-        case .draining: self = .stopping
-        case .profileMismatch: self.init(.channelProfileMismatch, sentence)
-        case .userPresent: self.init(.duplicatedChannelID, sentence)
-        case .alreadyPublishing: self.init(.alreadyPublishing, sentence)
-        case .publishersFull, .nodePublishersFull, .appPublishersFull: self.init(.publishersFull, sentence)
-        case .banned: self.init(.banned, sentence)
-        case .streamBlocked: self.init(.streamBlocked, sentence)
-        case .audienceByOperator: self.init(.roleSetByOperator, sentence)
-        case .appMismatch: self.init(.channelOfOtherApp, sentence)
-        case .placeEnded(let reason):
-            let close = Self(reason) ?? .disconnectedByOperator
-            self.init(WebSocketClose(Self.refusalCode, close.close.reason), sentence)
-        default: self.init(.internalError, sentence)
-        }
-    }
 }
