@@ -325,3 +325,15 @@ package struct ChannelReplicas: Sendable {
         return actions
     }
 }
+
+extension RoomSession {
+    /// A channel's session as the store keeps it: its identifier, and when it began.
+    package init?(_ session: ChannelSession) { self.init(rawValue: "\(session.id.value).\(session.createdAt)") }
+
+    /// `nil` for another form.
+    package func session(of channel: ChannelName) -> ChannelSession? {
+        let parts = rawValue.split(separator: ".")
+        guard parts.count == 2, let id = ChannelSessionID(parts[0]), let createdAt = Int64(parts[1]) else { return nil }
+        return ChannelSession(id: id, channel: channel, createdAt: createdAt)
+    }
+}
