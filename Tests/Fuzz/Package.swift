@@ -22,7 +22,9 @@ let package = Package(
     targets: [
         .executableTarget(
             name: "Fuzz",
-            dependencies: [.product(name: "NagareCores", package: "nagare")],
+            dependencies: [
+                .product(name: "NagareCores", package: "nagare"), .product(name: "NagareParsers", package: "nagare"),
+            ],
             swiftSettings: settings
         )
     ]

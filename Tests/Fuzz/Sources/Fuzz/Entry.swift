@@ -32,6 +32,15 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "link", lengthMax: 4_000, run: fuzzLink, seeds: seedsLink),
         FuzzTarget(name: "unconnected", lengthMax: 3_000, run: fuzzUnconnected, seeds: seedsUnconnected),
         FuzzTarget(name: "connected", lengthMax: 4_000, run: fuzzConnected, seeds: seedsConnected),
+        FuzzTarget(name: "json", lengthMax: 2_000, run: fuzzJSON, seeds: seedsJSON),
+        FuzzTarget(name: "jwt", lengthMax: 2_000, run: fuzzJWT, seeds: seedsJWT),
+        FuzzTarget(name: "app-token", lengthMax: 1_000, run: fuzzAppToken, seeds: seedsAppToken),
+        FuzzTarget(name: "signed-url", lengthMax: 400, run: fuzzSignedURL, seeds: seedsSignedURL),
+        FuzzTarget(name: "sora", lengthMax: 4_000, run: fuzzSora, seeds: seedsSora),
+        FuzzTarget(name: "ayame", lengthMax: 2_000, run: fuzzAyame, seeds: seedsAyame),
+        FuzzTarget(name: "channel", lengthMax: 12_000, run: fuzzChannel, seeds: seedsChannel),
+        FuzzTarget(name: "resp", lengthMax: 2_000, run: fuzzRESP, seeds: seedsRESP),
+        FuzzTarget(name: "inflate", lengthMax: 4_000, run: fuzzInflate, seeds: seedsInflate),
     ]
 }
 
