@@ -252,7 +252,7 @@ let package = Package(
             ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"],
             resources: [.copy("Resources")]
         ),
-        tests("EventLoopTests", ["EventLoop", "Wire"]),
+        tests("EventLoopTests", ["EventLoop", "TestSupport", "Wire"]),
         tests(
             "MediaTests",
             [
@@ -336,7 +336,7 @@ let package = Package(
         tests(
             "TelemetryTests",
             [
-                "Telemetry", "JSON",
+                "Telemetry", "JSON", "TestSupport",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -345,7 +345,7 @@ let package = Package(
             isOptimized: false
         ),
         tests("ImpairmentTests", ["Impairment", "Wire"]),
-        tests("ImpairmentProxyTests", ["ImpairmentProxy", "EventLoop", "Impairment", "Wire"]),
+        tests("ImpairmentProxyTests", ["ImpairmentProxy", "EventLoop", "Impairment", "TestSupport", "Wire"]),
         tests("ClientTests", ["Client", "Wire"]),
         tests(
             "LoadTests",

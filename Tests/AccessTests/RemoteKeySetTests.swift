@@ -147,11 +147,11 @@ struct RemoteKeySetTests {
 
     @Test func `a set that is stopped does not start, also when it is stopped before its start`() async {
         let service = LoginService([.edKey])
-        let replaced = service.keySet { _ in await Task.yield() }
+        let replaced = service.keySet { _ in for await _ in AsyncStream<Void>.makeStream().stream {} }
         await replaced.stop()
         await replaced.start()
         #expect(await !replaced.isRunning)
-        let running = service.keySet { _ in await Task.yield() }
+        let running = service.keySet { _ in for await _ in AsyncStream<Void>.makeStream().stream {} }
         await running.start()
         await running.start()
         #expect(await running.isRunning)

@@ -3,6 +3,7 @@ import Logging
 import MediaTypes
 import Room
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -60,14 +61,14 @@ private final class MembershipBench: Sendable {
             incidents: incidents,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         ) { _ in }
-        await advance(by: .seconds(1))
+        try await advance(by: .seconds(1))
     }
 
-    func advance(by interval: Interval) async {
+    func advance(by interval: Interval) async throws {
         for _ in 0..<interval.nanoseconds / 100_000_000 {
             time.now.withLock { $0 += .milliseconds(100) }
             await membership.tick()
-            while await !membership.isIdle { await Task.yield() }
+            try await eventually("the membership is idle") { await membership.isIdle }
         }
     }
 
@@ -97,11 +98,11 @@ private final class MembershipBench: Sendable {
         for room in [ended, again] { _ = await bench.membership.attach(room, session: try Given.session("s")) }
         #expect(await bench.rooms == [ended, again])
         await bench.setStore(isUp: false)
-        await bench.advance(by: .seconds(5))
+        try await bench.advance(by: .seconds(5))
         for room in [ended, again] { await bench.membership.detach(room, session: try Given.session("s")) }
         _ = await bench.membership.attach(again, session: try Given.session("t"))
         await bench.setStore(isUp: true)
-        await bench.advance(by: .seconds(10))
+        try await bench.advance(by: .seconds(10))
         #expect(await bench.rooms == [again])
         await bench.membership.detach(again, session: try Given.session("t"))
         #expect(await bench.rooms.isEmpty)
@@ -111,7 +112,7 @@ private final class MembershipBench: Sendable {
         let rooms = try (0..<10_000).map { try Given.room("room-\($0)") }
         for room in rooms { _ = await bench.membership.attach(room, session: try Given.session("s")) }
         await bench.wipe()
-        await bench.advance(by: .seconds(10))
+        try await bench.advance(by: .seconds(10))
         #expect(await bench.rooms.count == rooms.count)
         #expect(await bench.membership.roomsWaiting == 0)
     }
@@ -121,7 +122,7 @@ private final class MembershipBench: Sendable {
         _ = try await bench.attach(room, at: "b", 5, "first")
         #expect(await bench.membership.attach(room, session: try Given.session("late"))?.session.rawValue == "first")
         await bench.wipe()
-        await bench.advance(by: .seconds(10))
+        try await bench.advance(by: .seconds(10))
         #expect(try await bench.attach(room, at: "c", 9, "later").session.rawValue == "first")
     }
 
@@ -129,23 +130,25 @@ private final class MembershipBench: Sendable {
         let room = try Given.room("r")
         _ = try await bench.attach(room, at: "b", 5, "first")
         try await bench.beat("b", 6, "eu")
-        await bench.advance(by: .seconds(2))
+        try await bench.advance(by: .seconds(2))
         let entry = try #require(await bench.membership.attach(room, session: try Given.session("s")))
         #expect(try entry.nodes.keys.sorted() == [Given.node("a")])
-        while try await bench.attach(room, at: "c", 9, "s").nodes[Given.node("b")] != nil { await Task.yield() }
+        try await eventually("the earlier run of the node has left the room") {
+            try await bench.attach(room, at: "c", 9, "s").nodes[Given.node("b")] == nil
+        }
     }
 
     @Test func `an empty store and an older copy are told apart`() async throws {
         for region in ["eu", "us", "ap", "sa"] { try await bench.beat("b", 5, region) }
-        await bench.advance(by: .seconds(2))
+        try await bench.advance(by: .seconds(2))
         await bench.store.change { $0.copy(at: Instant(nanoseconds: 0)) }
         for region in ["eu", "us"] { try await bench.beat("b", 5, region) }
-        await bench.advance(by: .seconds(2))
+        try await bench.advance(by: .seconds(2))
         await bench.store.change { $0.restore(copyOf: Instant(nanoseconds: 0)) }
-        await bench.advance(by: .seconds(2))
+        try await bench.advance(by: .seconds(2))
         #expect(bench.incidents.count(of: .olderCopy) == 1 && bench.incidents.count(of: .emptied) == 0)
         await bench.wipe()
-        await bench.advance(by: .seconds(2))
+        try await bench.advance(by: .seconds(2))
         #expect(bench.incidents.count(of: .olderCopy) == 1 && bench.incidents.count(of: .emptied) == 1)
     }
 

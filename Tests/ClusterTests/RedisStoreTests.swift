@@ -192,7 +192,10 @@ struct ServedStore: TestedStore {
         #expect(await Self.failure { _ = try await served.detach(detach) } == .unavailable)
         try await limit("0")
         // The first probe goes at once, and a slow one needs more.
-        while await !served.store.isUp { _ = try? await served.beat(Self.beat()) }
+        try await eventually("the store is up") {
+            _ = try? await served.beat(Self.beat())
+            return await served.store.isUp
+        }
         connection.close()
     }
 
@@ -204,7 +207,10 @@ struct ServedStore: TestedStore {
         #expect(await Self.failure { _ = try await served.attach(attach) } == .unavailable)
         #expect(StoreIncident.allCases.map(served.incidents.count(of:)) == [0, 1, 0, 0, 0, 0, 0], "slow, once")
         served.server.send(SIGCONT)
-        while await !served.store.isUp { _ = try? await served.beat(Self.beat()) }
+        try await eventually("the store is up") {
+            _ = try? await served.beat(Self.beat())
+            return await served.store.isUp
+        }
         #expect(try await served.attach(attach).anchor == Given.instance("a", 7))
     }
 
@@ -220,7 +226,7 @@ struct ServedStore: TestedStore {
         let store = try Self.store("redis://127.0.0.1:\(port)", deadline: .milliseconds(50))
         for _ in 0..<3 { #expect(await Self.failure { _ = try await store.beat(Self.beat()) } == .timedOut) }
         #expect(await !store.isUp)
-        while accepted.load(ordering: .relaxed) < 3 { await Task.yield() }
+        try await eventually("the store has connected three times") { accepted.load(ordering: .relaxed) >= 3 }
         try await listener.close()
     }
 }

@@ -1,5 +1,6 @@
 import EventLoop
 import Impairment
+import TestSupport
 import Testing
 import Wire
 
@@ -92,7 +93,7 @@ struct MediaProxyTests {
         let proxy = try await MediaProxy.start(configuration)
         let port = try #require(proxy.ports.port(for: address))
         await client.send([7], to: TransportAddress(ip: .loopbackV4, port: port))
-        while await proxy.status().down.queuePackets == 0 { await Task.yield() }
+        try await eventually("the link holds the answer") { await proxy.status().down.queuePackets > 0 }
         await proxy.change(.down, to: LinkConditions())
         var answers = client.received.makeAsyncIterator()
         #expect(await answers.next()?.bytes == [7])

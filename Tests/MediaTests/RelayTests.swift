@@ -2,6 +2,7 @@ import EventLoop
 import Forwarding
 import MediaTypes
 import Metrics
+import TestSupport
 import Testing
 import Wire
 
@@ -51,11 +52,6 @@ private struct RelayBench {
 
     func send(_ payloads: [[UInt8]], first: UInt16) async throws {
         try await publisher.send(payloads, on: Self.mid, parameters: published, first: first)
-    }
-
-    /// Waits until the loops' state is as it is to be: what goes through rings and sockets takes its time.
-    func wait(until condition: () async -> Bool) async {
-        while await !condition() { await Task.yield() }
     }
 
     func relay(_ index: Int) async -> RelayCounters { await loop(index).metrics().relay }
@@ -112,12 +108,14 @@ struct RelayTests {
         let keyFrame: [UInt8] = [0x10, 0x00, 7, 7, 0x9D, 0x01, 0x2A, 0, 1, 0, 1]
         let otherFrame: [UInt8] = [0x10, 0x01, 8, 8]
         try await bench.send([keyFrame, otherFrame], first: 1)
-        await bench.wait { await bench.loop(0).metrics().forwarder.rtpReceived == 2 }
+        try await eventually("the first loop has two packets") {
+            await bench.loop(0).metrics().forwarder.rtpReceived == 2
+        }
         _ = await bench.publisher.takeKeyFrameRequest()
         let viewer = try await bench.viewer(2, on: 1)
         let stream = await viewer.payloads(on: RelayBench.mid)
         try await bench.play(viewer, on: 1)
-        await bench.wait { await bench.publisher.takeKeyFrameRequest() }
+        try await eventually("the publisher is asked for a key frame") { await bench.publisher.takeKeyFrameRequest() }
         try await bench.send([otherFrame, keyFrame, otherFrame], first: 3)
         #expect(await stream.collect(2) == [keyFrame, otherFrame], "from the key frame on")
         await bench.end([viewer])
@@ -136,10 +134,12 @@ struct RelayTests {
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)
         // The unsubscription is the last record that comes back.
         let back = await bench.relay(1).recordsSent
-        await bench.wait { await bench.relay(0).recordsReceived == back }
+        try await eventually("the unsubscription has come back") { await bench.relay(0).recordsReceived == back }
         let crossed = await bench.relay(0).recordsSent
         try await bench.send([[2], [3]], first: 2)
-        await bench.wait { await bench.loop(0).metrics().forwarder.rtpReceived == 3 }
+        try await eventually("the first loop has three packets") {
+            await bench.loop(0).metrics().forwarder.rtpReceived == 3
+        }
         #expect(await bench.relay(0).recordsSent == crossed)
         await bench.end(viewers)
     }
@@ -195,7 +195,7 @@ struct RelayTests {
         async let stalled: Void = bench.loop(0).stall(at: gate)
         await gate.waitForArrival()
         let playing = Task { try await bench.play(viewer, on: 1) }
-        await bench.wait { await bench.loop(1).awaitsTracks }
+        try await eventually("the second loop awaits the track") { await bench.loop(1).awaitsTracks }
         await bench.loop(1).removePeer(viewer.id)
         gate.open()
         await stalled
@@ -265,7 +265,9 @@ struct RelayTests {
         #expect(full.recordsSent > UInt64(MediaLoop.relayRecordsPerTurnMax), "it takes several turns to catch up")
         gate.open()
         await stalled
-        await bench.wait { await bench.relay(1).recordsReceived >= full.recordsSent }
+        try await eventually("the second loop has all records") {
+            await bench.relay(1).recordsReceived >= full.recordsSent
+        }
         #expect(await bench.relay(0).waitingBytes == 0)
         // The far viewer's socket may have lost of the burst, but not of what follows.
         let marker: [UInt8] = [0xEE]

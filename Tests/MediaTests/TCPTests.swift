@@ -3,6 +3,7 @@ import Forwarding
 import Glibc
 import Media
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -169,14 +170,14 @@ final class TCPClient {
             try #require(await $0.transport().tcpCandidates.first)
         }
         let first = try TCPClient(addresses[0])
-        while await loops[0].metrics().tcp?.connections != 1 { await Task.yield() }
+        try await eventually("the first loop has the connection") { await loops[0].metrics().tcp?.connections == 1 }
         let second = try TCPClient(addresses[1])
         #expect(second.receive() == [])
         #expect(await loops[1].metrics().tcp?.refused == [.nodeLimit: 1])
         await loops[0].shutdown()
         #expect(first.receive() == [])
         let third = try TCPClient(addresses[1])
-        while await loops[1].metrics().tcp?.connections != 1 { await Task.yield() }
+        try await eventually("the second loop has the connection") { await loops[1].metrics().tcp?.connections == 1 }
         _ = third
         await loops[1].shutdown()
     }

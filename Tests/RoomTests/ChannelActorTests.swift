@@ -136,7 +136,7 @@ struct ChannelActorTests {
         #expect(neighbour.location == 1 && viewer.location == 1)
         await bench.report(.connected(over: .udp), from: neighbour.peer)
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
-        while await planes[1].sources[slot] == nil { await Task.yield() }
+        try await eventually("the viewer plays its neighbour") { await planes[1].sources[slot] != nil }
         await planes[0].openGate()
         await bench.rooms.shutdown()
         #expect(await bench.rooms.isEmpty)

@@ -1,6 +1,7 @@
 import MediaTypes
 import RoomTestSupport
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -413,7 +414,7 @@ struct LoadMonitorTests {
         #expect(await planes[1].sources[slot] == nil)
         await bench.report(.connected(over: .udp), from: neighbour.peer)
         let near = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
-        while await planes[1].sources[near] == nil { await Task.yield() }
+        try await eventually("the viewer plays its neighbour") { await planes[1].sources[near] != nil }
         #expect(await bench.rooms.end(far))
         await planes[1].openGate()
         await bench.rooms.settle()
@@ -428,7 +429,7 @@ struct LoadMonitorTests {
         let (session, publisher) = try await bench.join(.sendonly)
         await bench.plane.closeGate(forTracksOf: 0)
         await bench.report(.connected(over: .udp), from: publisher.peer)
-        while await bench.plane.waitingCount < 256 { await Task.yield() }
+        try await eventually("256 connections wait at the gate") { await bench.plane.waitingCount >= 256 }
         #expect(await bench.rooms.end(session))
         #expect(await bench.plane.removed.isEmpty)
         await bench.plane.openGate()

@@ -4,6 +4,7 @@ import JSON
 import Logging
 import NIOCore
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Telemetry
@@ -66,7 +67,7 @@ struct SpanExporterTests {
                 sizes.append(spans(request))
                 if sizes.count == requestCount { break }
             }
-            while !isDone(exporter.tracer.counts) { await Task.yield() }
+            try await eventually("the counts are complete") { isDone(exporter.tracer.counts) }
             run.cancel()
             await run.value
             return (sizes, exporter.tracer.counts)
@@ -118,7 +119,9 @@ struct SpanExporterTests {
             let context = try #require(exporter.tracer.begin(after: nil))
             exporter.tracer.finish([Span("one", context: context, parent: nil, start: 1, end: 2)])
             let run = Task { await exporter.run { tick.yield() } }
-            while exporter.tracer.counts.exported == 0, requests.withLock({ $0 }) < 2 { await Task.yield() }
+            try await eventually("the span is exported, or there is a second request") {
+                exporter.tracer.counts.exported > 0 || requests.withLock { $0 } >= 2
+            }
             run.cancel()
             await run.value
             #expect(exporter.tracer.counts.exported == 1 && requests.withLock { $0 } == 1)

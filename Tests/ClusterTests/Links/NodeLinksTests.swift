@@ -10,11 +10,6 @@ import Wire
 
 /// Real links on this machine, and what a listener has to bear.
 @Suite(.timeLimit(.minutes(10))) struct NodeLinksTests {
-    /// Waits until something holds, which other threads bring about; at most until the suite's time limit.
-    private func wait(until condition: () -> Bool) async {
-        while !condition() { await Task.yield() }
-    }
-
     // MARK: Versions
 
     @Test(arguments: [(1...1, 1...2), (1...2, 1...1), (1...2, 2...3)])
@@ -24,13 +19,13 @@ import Wire
     ) async throws {
         let (a, b) = (try await LinkPeer("a", 1, versions: versions), try await LinkPeer("b", 2, versions: others))
         a.knows([b])
-        await wait { a.isLinked(to: b) && b.isLinked(to: a) }
+        try await eventually("the nodes are linked") { a.isLinked(to: b) && b.isLinked(to: a) }
         let common = min(versions.upperBound, others.upperBound)
         #expect(a.hello.version(with: b.hello) == common)
         #expect(a.links.send([1, 2], to: b.hello.instance.node))
-        await wait { b.received == [[1, 2]] }
+        try await eventually("b has the message") { b.received == [[1, 2]] }
         #expect(a.links.sendRelay([3], to: b.hello.instance.node))
-        await wait { b.relayed == [[3]] }
+        try await eventually("b has the relayed message") { b.relayed == [[3]] }
         #expect(b.received.count == 1)
         await #expect(throws: LinkRequestError.refused) {
             try await a.links.ask(
@@ -55,12 +50,14 @@ import Wire
         let link = try await RawLink(node.port, security: LinkPeer.security)
         let text = #"{"cluster":"t","later":{"x":[1]},"node":"b:2","media":2,"min":1,"max":2}"#
         link.send(LengthPrefix.prepend(to: [1] + Array(text.utf8)))
-        await wait { node.upCount == 1 && link.frames.contains(.hello(node.hello)) }
+        try await eventually("the link is up") { node.upCount == 1 && link.frames.contains(.hello(node.hello)) }
         link.send(LengthPrefix.prepend(to: [99, 1, 2, 3]))
         link.send(LengthPrefix.prepend(to: [5, 0, 0, 0, 7, 200, 1]))
         link.send(.channel([4]))
         link.send(.ping(5))
-        await wait { link.frames.contains(.pong(5)) && link.frames.contains(.response(7, nil)) }
+        try await eventually("the ping and the question are answered") {
+            link.frames.contains(.pong(5)) && link.frames.contains(.response(7, nil))
+        }
         #expect(node.received == [[4]])
         #expect(node.links.counters.unknown == 2 && node.links.counters.malformed == 0)
         #expect(!link.isClosed)
@@ -73,17 +70,19 @@ import Wire
         a.knows([b])
         b.knows([a])
         // Each may have dialed before it knew.
-        await wait { a.links.counters.incompatible >= 1 && b.links.counters.incompatible >= 1 }
+        try await eventually("each node has refused the other") {
+            a.links.counters.incompatible >= 1 && b.links.counters.incompatible >= 1
+        }
         let before = a.links.counters.incompatible
         #expect(before <= 2)
         a.pass(.seconds(31))
-        await wait { a.links.counters.incompatible > before }
+        try await eventually("a has dialed again") { a.links.counters.incompatible > before }
         #expect(a.links.counters.incompatible == before + 1)
         for peer in [a, b] {
             #expect(peer.links.counters.linksUp == 0 && peer.links.counters.malformed == 0)
             // A refusal is counted before it is logged.
             let lines = { peer.lines(with: "version of the link protocol was refused") }
-            await wait { lines().count == peer.links.counters.incompatible }
+            try await eventually("each refusal is in the log") { lines().count == peer.links.counters.incompatible }
             #expect(lines().allSatisfy { $0.hasPrefix("warning") })
             await peer.links.stop()
         }
@@ -95,9 +94,9 @@ import Wire
         let node = try await LinkPeer("a", 1)
         let honest = try await RawLink(node.port, security: LinkPeer.security)
         honest.send(.hello(LinkPeer.hello("b", 2)))
-        await wait { node.upCount == 1 }
+        try await eventually("the link is up") { node.upCount == 1 }
         honest.close()
-        await wait { node.links.counters.linksDown == 1 }
+        try await eventually("the link is down") { node.links.counters.linksDown == 1 }
         let other = LinkSecurity(secrets: [String(repeating: "x", count: 32)])
         let inputs: [(security: LinkSecurity?, bytes: [UInt8])] = [
             (nil, Array("GET / HTTP/1.1\r\n\r\n".utf8)), (nil, [UInt8](repeating: 0xFF, count: 10_000)),
@@ -107,20 +106,22 @@ import Wire
         for (number, input) in inputs.enumerated() {
             let link = try await RawLink(node.port, security: input.security)
             link.send(input.bytes)
-            await wait { node.links.counters.strangers == UInt64(number + 1) && link.isClosed }
+            try await eventually("the connection is counted and closed") {
+                node.links.counters.strangers == UInt64(number + 1) && link.isClosed
+            }
         }
         #expect(node.upCount == 1 && node.links.counters.malformed == 0)
         // The clock stands still, so the number of lines is limited.
         let lines = { node.lines(with: "connection without a hello ended") }
-        await wait { lines().count == inputs.count }
+        try await eventually("each connection is in the log") { lines().count == inputs.count }
         #expect(lines().allSatisfy { $0.hasPrefix("debug") && $0.contains("127.0.0.1") })
         for _ in 0..<10 {
             let before = node.links.counters.strangers
             let link = try await RawLink(node.port, security: nil)
             link.close()
-            await wait { node.links.counters.strangers > before }
+            try await eventually("the connection is counted") { node.links.counters.strangers > before }
         }
-        await wait { lines().count == 10 }
+        try await eventually("ten lines are in the log") { lines().count == 10 }
         await node.links.stop()
         #expect(lines().count == 10)
     }
@@ -139,9 +140,11 @@ import Wire
         let node = try await LinkPeer("a", 1)
         let link = try await RawLink(node.port, security: LinkPeer.security)
         link.send(bytes)
-        await wait { link.isClosed }
+        try await eventually("the connection is closed") { link.isClosed }
         #expect(node.links.counters.malformed == 1)
-        await wait { node.lines(with: "link refused").contains { $0.contains("127.0.0.1") } }
+        try await eventually("the refusal is in the log") {
+            node.lines(with: "link refused").contains { $0.contains("127.0.0.1") }
+        }
         await node.links.stop()
     }
 
@@ -150,21 +153,23 @@ import Wire
         for number in 1...3 {
             let link = try await RawLink(node.port, security: LinkPeer.security)
             link.send(Self.hello + [0, 0, 0, 0])
-            await wait { link.isClosed && node.links.counters.linksDown == UInt64(number) }
+            try await eventually("the link is down") {
+                link.isClosed && node.links.counters.linksDown == UInt64(number)
+            }
             node.pass(.seconds(3))
         }
         #expect(node.links.counters.barred == 1 && node.lines(with: "three times in ten seconds").count == 1)
         let refused = try await RawLink(node.port, security: LinkPeer.security)
         refused.send(Self.hello)
-        await wait { refused.isClosed }
+        try await eventually("the connection is closed") { refused.isClosed }
         #expect(refused.frames.last == .goodbye(.refused))
         let other = try await RawLink(node.port, security: LinkPeer.security)
         other.send(.hello(LinkPeer.hello("c", 3)))
-        await wait { node.upCount == 4 }
+        try await eventually("four links were up") { node.upCount == 4 }
         node.pass(.seconds(31))
         let later = try await RawLink(node.port, security: LinkPeer.security)
         later.send(Self.hello)
-        await wait { node.upCount == 5 }
+        try await eventually("five links were up") { node.upCount == 5 }
         await node.links.stop()
     }
 
@@ -177,14 +182,16 @@ import Wire
         while node.links.counters.crowded == 0 {
             let link = try await RawLink(node.port, security: nil)
             refused.append(link)
-            await wait { link.isClosed || node.links.counters.crowded > 0 }
+            try await eventually("the connection is closed, or another one was") {
+                link.isClosed || node.links.counters.crowded > 0
+            }
         }
         #expect(open.allSatisfy { !$0.isClosed })
         for link in open { link.close() }
-        await wait { node.links.counters.strangers >= 64 }
+        try await eventually("all connections are counted") { node.links.counters.strangers >= 64 }
         let link = try await RawLink(node.port, security: LinkPeer.security)
         link.send(Self.hello)
-        await wait { node.upCount == 1 }
+        try await eventually("the link is up") { node.upCount == 1 }
         await node.links.stop()
     }
 

@@ -1,6 +1,7 @@
 import MediaTypes
 import Room
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -62,73 +63,79 @@ import Wire
 
         func values(_ name: String) -> [String: String] { state.withLock { $0.values[NodeID(rawValue: name)!] ?? [:] } }
 
-        /// Lets seconds pass until something holds, at most until the suite's time limit.
-        func tick(until condition: () -> Bool) async {
-            while !condition() {
+        /// Lets seconds pass until a condition holds.
+        func tick(until name: String, _ condition: () -> Bool) async throws {
+            try await eventually(name) {
+                if condition() { return true }
                 tick()
-                await Task.yield()
+                return false
             }
         }
-
-        /// Waits for what other threads do.
-        func wait(until condition: () -> Bool) async { while !condition() { await Task.yield() } }
     }
 
     private static func key(_ name: String) -> RecordKey { RecordKey(kind: "k", name: name) }
 
-    @Test func `a change reaches every node at once`() async {
+    @Test func `a change reaches every node at once`() async throws {
         let nodes = Nodes()
         let exchanges = nodes.add("a", "b", "c")
         nodes.tick()
         #expect(exchanges[1].set(Self.key("eve"), "out"))
-        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["eve": "out"] } }
+        try await eventually("all nodes have the value") {
+            ["a", "b", "c"].allSatisfy { nodes.values($0) == ["eve": "out"] }
+        }
         exchanges[2].set(Self.key("eve"), nil)
-        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0).isEmpty } }
+        try await eventually("no node has the value") { ["a", "b", "c"].allSatisfy { nodes.values($0).isEmpty } }
     }
 
-    @Test func `a node that starts later has all values, page for page`() async {
+    @Test func `a node that starts later has all values, page for page`() async throws {
         let nodes = Nodes()
         let exchange = nodes.add("a")[0]
         for index in 0..<1_234 { exchange.set(Self.key("\(index)"), "\(index)") }
         let late = nodes.add("b")[0]
         late.set(Self.key("own"), "1")
-        await nodes.tick { nodes.values("b").count == 1_235 && nodes.values("a").count == 1_235 }
+        try await nodes.tick(until: "both nodes have all values") {
+            nodes.values("b").count == 1_235 && nodes.values("a").count == 1_235
+        }
         #expect(nodes.values("a") == nodes.values("b"))
     }
 
-    @Test func `a node that was cut off gets what it missed, and what it removed stays removed`() async {
+    @Test func `a node that was cut off gets what it missed, and what it removed stays removed`() async throws {
         let nodes = Nodes()
         let exchanges = nodes.add("a", "b", "c")
         nodes.tick()
         exchanges[0].set(Self.key("1"), "old")
-        await nodes.wait { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["1": "old"] } }
+        try await eventually("all nodes have the value") {
+            ["a", "b", "c"].allSatisfy { nodes.values($0) == ["1": "old"] }
+        }
         nodes.cut("c")
         nodes.tick()
         exchanges[2].set(Self.key("1"), nil)
         exchanges[0].set(Self.key("2"), "new")
-        await nodes.wait { nodes.values("b")["2"] == "new" }
+        try await eventually("b has the new value") { nodes.values("b")["2"] == "new" }
         nodes.cut("c", false)
-        await nodes.tick { ["a", "b", "c"].allSatisfy { nodes.values($0) == ["2": "new"] } }
+        try await nodes.tick(until: "all nodes have what is left") {
+            ["a", "b", "c"].allSatisfy { nodes.values($0) == ["2": "new"] }
+        }
     }
 
-    @Test func `nodes with the same values compare them with one question`() async {
+    @Test func `nodes with the same values compare them with one question`() async throws {
         let nodes = Nodes()
         let exchanges = nodes.add("a", "b")
         nodes.tick()
         exchanges[0].set(Self.key("1"), "1")
-        await nodes.wait { nodes.values("b") == ["1": "1"] }
+        try await eventually("b has the value") { nodes.values("b") == ["1": "1"] }
         let before = nodes.questions
         #expect(await exchanges[1].compare(with: NodeID(rawValue: "a")!))
         #expect(nodes.questions - before <= 2, "its own, and perhaps one of the other node at the same time")
     }
 
-    @Test func `a user gets the values that are known before it`() async {
+    @Test func `a user gets the values that are known before it`() async throws {
         let exchange = RecordExchange(own: NodeID(rawValue: "a")!, clock: .system) { _, _ in nil }
         exchange.set(RecordKey(kind: "x", name: "1"), "v")
         exchange.set(RecordKey(kind: "y", name: "2"), "w")
         let found = Mutex<[String: String]>([:])
         exchange.use("x") { name, value in found.withLock { $0[name] = value } }
-        while found.withLock({ $0.isEmpty }) { await Task.yield() }
+        try await eventually("the user has a value") { found.withLock { !$0.isEmpty } }
         #expect(found.withLock { $0 } == ["1": "v"])
     }
 

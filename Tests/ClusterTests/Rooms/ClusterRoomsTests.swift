@@ -42,11 +42,6 @@ struct ClusterRoomsTests {
         return reservation
     }
 
-    /// Waits until something holds, which other threads bring about; at most until the suite's time limit.
-    private func wait(until condition: () async -> Bool) async {
-        while await !condition() { await Task.yield() }
-    }
-
     private func count(at node: TestNodes.Node, in channel: ChannelName = channel) async -> Int {
         await node.rooms.joinContext(of: channel).members
     }
@@ -73,7 +68,7 @@ struct ClusterRoomsTests {
         #expect(context.members == 1)
         let second = try await join(.recvonly, at: b)
         #expect(second.channelSession == first.channelSession)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         #expect(nodes.attaches == 2)
     }
 
@@ -81,15 +76,15 @@ struct ClusterRoomsTests {
         let nodes = TestNodes()
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
         let (first, second) = (try await join(.sendonly, at: a), try await join(.recvonly, at: b))
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         await a.rooms.cancel(first)
-        await wait { await count(at: b) == 1 }
+        try await eventually("b counts 1 member") { await count(at: b) == 1 }
         #expect(nodes.rooms.count == 1)
         let again = try await join(.sendonly, at: a)
         #expect(again.channelSession == second.channelSession)
         #expect(nodes.attaches == 2, "the channel was not given up yet")
-        await wait { await count(at: b) == 2 }
-        await wait { await count(at: a) == 2 }
+        try await eventually("b counts 2 members") { await count(at: b) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
     }
 
     @Test func `a session is reported once when its node looked at the channel before`() async throws {
@@ -98,10 +93,10 @@ struct ClusterRoomsTests {
         let first = try await stay(.sendonly, at: a)
         #expect(nodes.attaches == 1, "the look-up is known")
         let second = try await stay(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         #expect(a.reports.all == ["created \(first.channelSession)"] && b.reports.all == [])
         await a.rooms.end(first.participant, reason: .left)
-        await wait { await count(at: b) == 1 }
+        try await eventually("b counts 1 member") { await count(at: b) == 1 }
         await b.rooms.end(second.participant, reason: .left)
         #expect(b.reports.all == ["destroyed \(first.channelSession)"])
     }
@@ -115,13 +110,13 @@ struct ClusterRoomsTests {
         for _ in 0..<3 {
             let publisher = try await stay(.sendonly, at: a)
             sessions.append(publisher.channelSession)
-            if isWatched { await wait { await count(at: b) == 1 } }
+            if isWatched { try await eventually("b counts 1 member") { await count(at: b) == 1 } }
             await a.rooms.end(publisher.participant, reason: .left)
-            if isWatched { await wait { await count(at: b) == 0 } }
+            if isWatched { try await eventually("b counts 0 members") { await count(at: b) == 0 } }
         }
         #expect(Set(sessions).count == 3)
         #expect(a.reports.all == sessions.flatMap { ["created \($0)", "destroyed \($0)"] })
-        if !isWatched { await wait { nodes.rooms.isEmpty } }
+        if !isWatched { try await eventually("the directory is empty") { nodes.rooms.isEmpty } }
     }
 
     @Test func `a newcomer does not wait for a node that only looked at the channel`() async throws {
@@ -142,11 +137,11 @@ struct ClusterRoomsTests {
         nodes.setStore(isUp: false)
         let first = try await join(.sendonly, at: a)
         let second = try await join(.recvonly, at: b)
-        await wait {
+        try await eventually("both nodes have the same session") {
             await a.rooms.channelSession(of: Self.channel) == b.rooms.channelSession(of: Self.channel)
         }
         #expect(first.participant != second.participant)
-        await wait {
+        try await eventually("a counts 2 and b counts 2") {
             let counts = (await count(at: a), await count(at: b))
             return counts == (2, 2)
         }
@@ -157,15 +152,15 @@ struct ClusterRoomsTests {
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
         let first = try await join(.sendonly, at: a)
         _ = try await join(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         nodes.cut(a, b)
         await a.rooms.cancel(first)
         _ = try await join(.recvonly, at: a)
         _ = try await join(.recvonly, at: a)
         #expect(await count(at: b) == 2, "kept for a while")
         nodes.heal(a, b)
-        await wait { await count(at: b) == 3 }
-        await wait { await count(at: a) == 3 }
+        try await eventually("b counts 3 members") { await count(at: b) == 3 }
+        try await eventually("a counts 3 members") { await count(at: a) == 3 }
     }
 
     @Test func `the members of nodes that gave each other up return with the next link`() async throws {
@@ -173,18 +168,18 @@ struct ClusterRoomsTests {
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
         _ = try await join(.sendonly, at: a)
         _ = try await join(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         nodes.cut(a, b)
         a.cluster.gaveUp(b.id)
         b.cluster.gaveUp(a.id)
-        await wait {
+        try await eventually("a counts 1 and b counts 1") {
             let counts = (await count(at: a), await count(at: b))
             return counts == (1, 1)
         }
         // One of the two hears from the store that the other one is absent.
         a.cluster.absent(b.id)
         nodes.heal(a, b)
-        await wait {
+        try await eventually("a counts 2 and b counts 2") {
             let counts = (await count(at: a), await count(at: b))
             return counts == (2, 2)
         }
@@ -195,10 +190,10 @@ struct ClusterRoomsTests {
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
         _ = try await join(.sendonly, at: a)
         _ = try await join(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         nodes.cut(a, b)
         a.cluster.left(b.id)
-        await wait { await count(at: a) == 1 }
+        try await eventually("a counts 1 member") { await count(at: a) == 1 }
     }
 
     @Test func `the members of a node that stopped leave after what the node told before`() async throws {
@@ -207,15 +202,15 @@ struct ClusterRoomsTests {
         let (a, b) = (nodes.add("a", 1, loops: [loop]), nodes.add("b", 2))
         _ = try await join(.sendonly, at: a)
         _ = try await join(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
         let received = a.cluster.counters.received
         loop.hold()
         for _ in 0..<3 { _ = try await join(.recvonly, at: b) }
-        await wait { a.cluster.counters.received >= received + 3 }
+        try await eventually("a has received the messages") { a.cluster.counters.received >= received + 3 }
         nodes.cut(a, b)
         a.cluster.left(b.id)
         loop.release()
-        await wait { a.cluster.isSettled }
+        try await eventually("a has nothing to take") { a.cluster.isSettled }
         #expect(await count(at: a) == 1)
     }
 
@@ -228,15 +223,15 @@ struct ClusterRoomsTests {
         let other = try #require(names.first { ControlExecutors.index(of: $0, count: 2) == 1 })
         _ = try await join(.sendonly, at: a, in: busy)
         for channel in [busy, other] { _ = try await join(.recvonly, at: b, in: channel) }
-        await wait { await count(at: a, in: busy) == 2 }
-        await wait { a.cluster.isSettled }
+        try await eventually("a counts 2 members") { await count(at: a, in: busy) == 2 }
+        try await eventually("a has nothing to take") { a.cluster.isSettled }
         var received = a.cluster.counters.received
         loops[0].hold()
         _ = try await join(.recvonly, at: b, in: busy)
-        await wait { a.cluster.counters.received > received }
+        try await eventually("a has received the message") { a.cluster.counters.received > received }
         received = a.cluster.counters.received
         async let members = count(at: a, in: other)
-        await wait { a.cluster.counters.received > received }
+        try await eventually("a has received the message") { a.cluster.counters.received > received }
         loops[0].release()
         #expect(await members == 1)
     }
@@ -247,16 +242,16 @@ struct ClusterRoomsTests {
         let (a, b) = (nodes.add("a", 1, loops: [loop]), nodes.add("b", 2))
         _ = try await join(.sendonly, at: a)
         _ = try await join(.recvonly, at: b)
-        await wait { await count(at: a) == 2 }
-        await wait { a.cluster.isSettled }
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
+        try await eventually("a has nothing to take") { a.cluster.isSettled }
         let received = a.cluster.counters.received
         loop.hold()
         for _ in 0..<4 { a.cluster.received(message(from: b, bytes: 16 << 20), from: b.id) }
         _ = try await join(.recvonly, at: b)
-        await wait { a.cluster.counters.received > received + 4 }
+        try await eventually("a has received the messages") { a.cluster.counters.received > received + 4 }
         #expect(a.cluster.counters.overflows >= 1)
         loop.release()
-        await wait { await count(at: a) == 3 }
+        try await eventually("a counts 3 members") { await count(at: a) == 3 }
     }
 
     @Test func `as many channels are looked up as may be`() async throws {

@@ -1,5 +1,6 @@
 import Room
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import Signaling
@@ -20,8 +21,8 @@ struct AyameCallsTests {
     }
 
     /// Nobody is in a room, and no node remembers anybody.
-    private func expectNothingLeft(_ location: SourceLocation = #_sourceLocation) async {
-        await nodes.settle()
+    private func expectNothingLeft(_ location: SourceLocation = #_sourceLocation) async throws {
+        try await nodes.settle()
         for calls in [a, b, c] {
             #expect(calls.rooms.count == 0, sourceLocation: location)
             let left = calls.state.withLock { $0.registrations.count + $0.elsewhere.count + $0.guests.count }
@@ -53,15 +54,15 @@ struct AyameCallsTests {
             #expect(b.relay("1\(text)", in: room, from: one.id))
             #expect(c.relay("2\(text)", in: room, from: two.id))
         }
-        #expect(await one.awaits(50) == texts.map { "2\($0)" })
-        #expect(await two.awaits(50) == texts.map { "1\($0)" })
+        #expect(try await one.awaits(50) == texts.map { "2\($0)" })
+        #expect(try await two.awaits(50) == texts.map { "1\($0)" })
         let late = RelayClient("carol")
         for calls in [a, b, c] { #expect(try await late.join(calls) == .full) }
         #expect(late.seen.isEmpty)
         b.leave(room, one.id)
-        #expect(await two.awaits(52).suffix(2) == [Self.bye, "close BYE"])
+        #expect(try await two.awaits(52).suffix(2) == [Self.bye, "close BYE"])
         #expect(kept.words.suffix(3) == ["left alice LEFT", "left bob BYE", "closed"])
-        await expectNothingLeft()
+        try await expectNothingLeft()
         #expect(one.seen.count == 50)
     }
 
@@ -71,22 +72,22 @@ struct AyameCallsTests {
         #expect(try await two.join(b, media: .server) == .joined(.direct), "the first member decided")
         #expect(two.seen == ["accept true"])
         #expect(a.relay("x", in: room, from: one.id))
-        #expect(await two.awaits(2).last == "x")
+        #expect(try await two.awaits(2).last == "x")
         #expect(a.directRegistrationCount == 2 && b.directRegistrationCount == 1)
         a.leave(room, one.id)
-        #expect(await two.awaits(4).suffix(2) == [Self.bye, "close BYE"])
-        await expectNothingLeft()
+        #expect(try await two.awaits(4).suffix(2) == [Self.bye, "close BYE"])
+        try await expectNothingLeft()
     }
 
     @Test func `the same client at another node takes its place`() async throws {
         let (one, two) = try await call("k")
         let again = RelayClient("alice")
         #expect(try await again.join(a, key: "k") == .joined(.direct))
-        #expect(await one.awaits(1) == ["close REPLACED"])
-        #expect(await two.awaits(2) == [Self.bye, "close BYE"])
+        #expect(try await one.awaits(1) == ["close REPLACED"])
+        #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(again.seen == ["accept false"])
         a.leave(room, again.id)
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test func `a client without a cluster asks nobody`() async throws {
@@ -112,13 +113,13 @@ struct AyameCallsTests {
             #expect(two.seen.last == "accept true")
             #expect(await a.listing(of: room)?.registrations.map(\.user) == ["alice", "bob"])
             c.leave(room, two.id)
-            _ = await one.awaits(3)
+            _ = try await one.awaits(3)
             one.forget()
             nodes.setCandidates(RelayCandidates(open: ["b"]))
             #expect(try await one.join(b) == .joined(.direct))
         }
         b.leave(room, one.id)
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test func `a second client of a node follows the first, whoever is a candidate`() async throws {
@@ -162,7 +163,7 @@ struct AyameCallsTests {
         #expect(try await other.join(c) == .rejected(AyameRefusal(ban)))
         #expect(other.seen.isEmpty)
         b.leave(room, one.id)
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test func `a node that does not answer in time is given up`() async throws {
@@ -171,7 +172,7 @@ struct AyameCallsTests {
         let one = RelayClient("alice")
         #expect(try await one.join(d) == .rejected(AyameRefusal(AyameSession.internalError)))
         nodes.resume("a")
-        await expectNothingLeft()
+        try await expectNothingLeft()
         #expect(one.seen.isEmpty, "an answer that is late is of no use")
     }
 
@@ -182,23 +183,24 @@ struct AyameCallsTests {
         nodes.hold("a")
         let one = RelayClient("alice")
         let joining = Task { try await one.join(b) }
-        while nodes.waiting(at: "a") == 0 { await Task.yield() }
+        try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
         if isCancelled { joining.cancel() } else { b.leave(room, one.id) }
         #expect(try await joining.value == .refused(.endedDuringSetup))
         nodes.resume("a")
-        await expectNothingLeft()
+        try await expectNothingLeft()
         #expect(one.seen.isEmpty && kept.words.last == "closed")
     }
 
     @Test func `a client that has left before its room is found is not in it`() async throws {
         let one = RelayClient("alice")
         let joining = Task {
-            while !Task.isCancelled { await Task.yield() }
+            // Ends when the task is cancelled.
+            for await _ in AsyncStream<Void>.makeStream().stream {}
             return try await one.join(b)
         }
         joining.cancel()
         #expect(try await joining.value == .refused(.endedDuringSetup))
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     // MARK: Lost nodes
@@ -209,7 +211,7 @@ struct AyameCallsTests {
         nodes.lose("a")
         #expect(one.seen == (standalone ? [] : [Self.bye]) + ["close NODE-LOST"])
         #expect(two.seen == [Self.bye, "close NODE-LOST"])
-        await expectNothingLeft()
+        try await expectNothingLeft()
         for (client, calls) in [(one, c), (two, b)] {
             client.forget()
             #expect(try await client.join(calls) == .joined(.direct))
@@ -220,17 +222,17 @@ struct AyameCallsTests {
     @Test func `the clients of a node that is lost leave their rooms`() async throws {
         let (one, two) = try await call()
         nodes.lose("b", "a")
-        #expect(await two.awaits(2) == [Self.bye, "close BYE"])
+        #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(one.seen == [Self.bye, "close NODE-LOST"])
         #expect(kept.words.suffix(3) == ["left alice NODE-LOST", "left bob BYE", "closed"])
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test func `a registration is repeated when the link is lost before the answer`() async throws {
         nodes.hold("a")
         let one = RelayClient("alice")
         let joining = Task { try await one.join(c) }
-        while nodes.waiting(at: "a") == 0 { await Task.yield() }
+        try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
         nodes.lose("a")
         #expect(try await joining.value == .joined(.direct))
         #expect(b.rooms.count == 1 && one.seen == ["accept false"])
@@ -244,18 +246,18 @@ struct AyameCallsTests {
         let (one, two) = try await call()
         let calls = ["a": a, "b": b, "c": c, "d": d][node] ?? d
         let ended = calls.end(by: .kicked("alice", from: room))
-        #expect(await one.awaits(2) == [Self.bye, "close KICKED"])
-        #expect(await two.awaits(2) == [Self.bye, "close BYE"])
+        #expect(try await one.awaits(2) == [Self.bye, "close KICKED"])
+        #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(ended == (node == "a" || node == "b" ? [one.id] : []), "what is known at once")
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test func `the end of a channel ends its room at another node`() async throws {
         let d = nodes.add("d")
         let (one, two) = try await call()
         #expect(d.end(by: .terminated(room)).isEmpty)
-        for client in [one, two] { #expect(await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
-        await expectNothingLeft()
+        for client in [one, two] { #expect(try await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
+        try await expectNothingLeft()
     }
 
     @Test(arguments: [false, true])
@@ -267,9 +269,9 @@ struct AyameCallsTests {
         #expect(try await one.join(b) == .joined(.direct))
         for client in [one, two] { client.forget() }
         #expect(b.end(by: .terminated(room)) == [one.id])
-        for client in [one, two] { #expect(await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
+        for client in [one, two] { #expect(try await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
         let last = ["left bob CHANNEL-TERMINATED", "left alice CHANNEL-TERMINATED", "closed"]
-        await expectNothingLeft()
+        try await expectNothingLeft()
         #expect(kept.words.suffix(3) == last)
     }
 
@@ -279,19 +281,19 @@ struct AyameCallsTests {
         #expect(b.end(by: .blocked(others)).isEmpty && one.seen.isEmpty)
         #expect(b.end(by: .blocked(Block(.user("alice")))) == [one.id])
         #expect(one.seen == [Self.bye, "close BANNED"])
-        #expect(await two.awaits(2) == [Self.bye, "close BYE"])
-        await expectNothingLeft()
+        #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
+        try await expectNothingLeft()
     }
 
     @Test func `a kick while the room answers refuses the client`() async throws {
         nodes.hold("a")
         let one = RelayClient("alice")
         let joining = Task { try await one.join(b) }
-        while nodes.waiting(at: "a") == 0 { await Task.yield() }
+        try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
         #expect(b.end(by: .kicked("alice", from: room)) == [one.id])
         #expect(try await joining.value == .rejected(AyameRefusal("KICKED")))
         nodes.resume("a")
-        await expectNothingLeft()
+        try await expectNothingLeft()
     }
 
     @Test(arguments: [true, false])
@@ -300,9 +302,9 @@ struct AyameCallsTests {
         let (one, two) = try await call()
         #expect((isHome ? a : b).directRegistrationCount == (isHome ? 2 : 1))
         (isHome ? a : b).endAll()
-        #expect(await one.awaits(2) == [Self.bye, "close SERVER-SHUTDOWN"])
-        #expect(await two.awaits(2) == [Self.bye, isHome ? "close SERVER-SHUTDOWN" : "close BYE"])
-        await expectNothingLeft()
+        #expect(try await one.awaits(2) == [Self.bye, "close SERVER-SHUTDOWN"])
+        #expect(try await two.awaits(2) == [Self.bye, isHome ? "close SERVER-SHUTDOWN" : "close BYE"])
+        try await expectNothingLeft()
     }
 
     // MARK: What other nodes may say
@@ -318,10 +320,10 @@ struct AyameCallsTests {
         for message in toClient { #expect(b.received(try #require(message.encoded), from: "c")) }
         // A second answer of the right node changes nothing either.
         for message in toClient.prefix(2) { #expect(b.received(try #require(message.encoded), from: "a")) }
-        await nodes.settle()
+        try await nodes.settle()
         #expect(one.seen.isEmpty && two.seen.isEmpty && a.rooms.count == 1)
         #expect(b.relay("y", in: room, from: one.id))
-        #expect(await two.awaits(1) == ["y"])
+        #expect(try await two.awaits(1) == ["y"])
     }
 
     @Test func `a guest that registers twice is in one room`() async throws {

@@ -1,6 +1,7 @@
 import JSON
 import NIOWebSocket
 import Room
+import TestSupport
 import Testing
 
 @testable import Signaling
@@ -54,13 +55,13 @@ struct AyameClusterLiveTests {
             nodes.hold("a")
             try await withWebSocket(to: b.1, path: "/relay") { client, input in
                 try await client.send(Self.register)
-                while nodes.waiting(at: "a") == 0 { await Task.yield() }
+                try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
                 try await client.send(#"{"type":"bye"}"#)
                 #expect(try await input.close()?.reason == "BYE")
             }
-            while nodes.waiting(at: "a") < 2 { await Task.yield() }
+            try await eventually("two messages wait at a") { nodes.waiting(at: "a") >= 2 }
             nodes.resume("a")
-            await nodes.settle()
+            try await nodes.settle()
             #expect(a.0.relayRooms.count == 0 && nodes.wanted == 0)
             #expect(b.0.statistics.counts.relayRegistrations.isEmpty)
         }
@@ -72,10 +73,10 @@ struct AyameClusterLiveTests {
             #expect(try await client.join(b.0.relayCalls) == .joined(.direct))
             let ended = try await a.0.rooms.block(Block(.user("alice"))).map(\.value)
             #expect(ended == [client.id])
-            #expect(await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close BANNED"])
+            #expect(try await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close BANNED"])
             let refused = AyameRefusal(.banned(untilUnixSeconds: nil))
             #expect(try await client.join(b.0.relayCalls) == .rejected(refused))
-            await nodes.settle()
+            try await nodes.settle()
             #expect(a.0.relayRooms.count == 0 && nodes.wanted == 0)
         }
     }
@@ -88,8 +89,8 @@ struct AyameClusterLiveTests {
             #expect(await b.0.relayCalls.listing(of: room)?.registrations.map(\.connectionID) == [client.id])
             // The observers of decisions are those of the public listener.
             #expect(await b.0.rooms.kick("alice", from: room).isEmpty)
-            #expect(await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close KICKED"])
-            while await b.0.relayCalls.listing(of: room) != nil { await Task.yield() }
+            #expect(try await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close KICKED"])
+            try await eventually("the room is gone") { await b.0.relayCalls.listing(of: room) == nil }
         }
     }
 }

@@ -6,6 +6,7 @@ import NIOWebSocket
 import Room
 import RoomTestSupport
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Wire
 
@@ -154,7 +155,7 @@ struct AyameLiveTests {
                     #expect(accept["authzMetadata"] == ["a": 1])
                     return accept["connectionId"]
                 }
-                while seen().count < before + 2 { await Task.yield() }
+                try await eventually("the registration and its end were reported") { seen().count >= before + 2 }
                 let asked = seen()[before].body
                 #expect(asked["roomId"] == "call" && asked["signalingKey"] == "k" && asked["authnMetadata"] == [1])
                 #expect(asked["connectionId"] == id)
@@ -359,7 +360,7 @@ struct AyameLiveTests {
                     _ = try await Self.offer(bob, &bobInput)
                     bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
                     let (first, second) = (PeerID(rawValue: 1), PeerID(rawValue: 2))
-                    while await bench.plane.sources.count < 4 { await Task.yield() }
+                    try await eventually("both members get both tracks") { await bench.plane.sources.count >= 4 }
                     for mid in ["0", "1"].compactMap(MID.init) {
                         let sources = await bench.plane.sources
                         #expect(sources[TrackID(peer: first, mid: mid)]?.track == TrackID(peer: second, mid: mid))
@@ -375,7 +376,7 @@ struct AyameLiveTests {
                 }
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
-                while await !bench.rooms.isEmpty { await Task.yield() }
+                try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
             }
         }
     }
@@ -392,7 +393,7 @@ struct AyameLiveTests {
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     _ = try await Self.offer(bob, &bobInput)
                     bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
-                    while await bench.plane.sources.count < 4 { await Task.yield() }
+                    try await eventually("both members get both tracks") { await bench.plane.sources.count >= 4 }
                     let (connects, before) = (await bench.plane.connectCount, await bench.plane.peers)
 
                     let restart = Offers.chromium("sendrecv").replacing("EsAw", with: "NeWw")
@@ -408,10 +409,10 @@ struct AyameLiveTests {
 
                     let alone = restart.replacing("a=sendrecv", with: "a=sendonly")
                     #expect(try await Self.offerAgain(alice, &aliceInput, alone).contains("a=recvonly"))
-                    while await bench.plane.sources.count > 2 { await Task.yield() }
+                    try await eventually("one member's tracks are played") { await bench.plane.sources.count <= 2 }
                     #expect(await bench.plane.sources.keys.allSatisfy { $0.peer == PeerID(rawValue: 2) })
                     #expect(try await Self.offerAgain(alice, &aliceInput, restart).contains("a=sendrecv"))
-                    while await bench.plane.sources.count < 4 { await Task.yield() }
+                    try await eventually("both members get both tracks") { await bench.plane.sources.count >= 4 }
 
                     let quiet = restart.replacing("a=sendrecv", with: "a=recvonly")
                     _ = try await Self.offerAgain(alice, &aliceInput, quiet)
@@ -421,7 +422,7 @@ struct AyameLiveTests {
                     #expect(await bench.plane.removed.isEmpty)
                 }
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -447,7 +448,7 @@ struct AyameLiveTests {
                 #expect(reason.contains("register again"))
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -459,7 +460,7 @@ struct AyameLiveTests {
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "KICKED"))
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -472,7 +473,7 @@ struct AyameLiveTests {
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 _ = try await Self.offer(alice, &aliceInput)
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 try await alice.send(#"{"type":"register","roomId":"call"}"#)
                 _ = try await aliceInput.message("accept")
@@ -504,7 +505,7 @@ struct AyameLiveTests {
                 bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
                 _ = try await bobInput.message("bye")
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 

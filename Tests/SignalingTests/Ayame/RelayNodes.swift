@@ -1,6 +1,7 @@
 import JSON
 import Room
 import Synchronization
+import TestSupport
 
 @testable import Signaling
 
@@ -111,8 +112,8 @@ final class RelayNodes: Sendable {
     func waiting(at node: RelayNode) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
 
     /// Waits until no message is under way, except to nodes that are held.
-    func settle() async {
-        while state.withLock({ $0.underWay }) > 0 { await Task.yield() }
+    func settle() async throws {
+        try await eventually("no message is under way") { state.withLock { $0.underWay } == 0 }
     }
 
     var asked: Int { state.withLock { $0.asked } }
@@ -175,8 +176,8 @@ final class RelayClient: Sendable {
     func forget() { events.withLock { $0 = [] } }
 
     /// Waits until it has got so many events.
-    func awaits(_ count: Int) async -> [String] {
-        while seen.count < count { await Task.yield() }
+    func awaits(_ count: Int) async throws -> [String] {
+        try await eventually("\(user) has \(count) events") { seen.count >= count }
         return seen
     }
 

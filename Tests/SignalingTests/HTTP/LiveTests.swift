@@ -6,6 +6,7 @@ import MediaTypes
 import NIOCore
 import Room
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Wire
 
@@ -184,7 +185,7 @@ struct EventStreamTests {
                 #expect(await bench.rooms.counts.listeners == 1)
             }
             // The connection's end travels through the loopback: there is no event to wait for.
-            while await bench.rooms.counts.listeners > 0 { await Task.yield() }
+            try await eventually("no listener is left") { await bench.rooms.counts.listeners == 0 }
             await bench.expectNothingLeft()
         }
     }
@@ -217,7 +218,7 @@ struct EventStreamTests {
                 #expect(await input.read(until: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
                 #expect(Date().timeIntervalSince1970 >= Double(expiry))
             }
-            while await bench.rooms.counts.listeners > 0 { await Task.yield() }
+            try await eventually("no listener is left") { await bench.rooms.counts.listeners == 0 }
         }
     }
 
@@ -239,7 +240,7 @@ struct EventStreamTests {
                 await group.triggerGracefulShutdown()
                 _ = await input.readToEnd()
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
             await bench.expectNothingLeft()
             await #expect(throws: (any Error).self) { try await withConnection(to: port) { _, _ in } }
         }

@@ -5,6 +5,7 @@ import MediaTypes
 import NIOCore
 import Room
 import RoomTestSupport
+import TestSupport
 import Testing
 
 @testable import Signaling
@@ -25,7 +26,7 @@ struct KickedPlaceTests {
             let own = offer["mid"]?.object?.values.compactMap(\.string) ?? []
             let sdp = SDPAnswer.make(to: try #require(offer["sdp"]?.string), own: own)
             try await client.send(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
-            while await bench.plane.peers[PeerID(rawValue: 1)] == nil { await Task.yield() }
+            try await eventually("the plane has the peer") { await bench.plane.peers[PeerID(rawValue: 1)] != nil }
             bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
             let joined = try await input.event("channel.joined")
             return try #require(joined["resume_token"]?.string)
@@ -53,7 +54,9 @@ struct KickedPlaceTests {
             )
             let token = try await Self.interrupted(bench, port)
             let room = try #require(ChannelName("room"))
-            while await bench.rooms.places(in: room).first?.state != .interrupted { await Task.yield() }
+            try await eventually("the member is interrupted") {
+                await bench.rooms.places(in: room).first?.state == .interrupted
+            }
             try await server.testable.test(.live) { operators in
                 let path = "/v1/channels/room/members/alice"
                 let member = try await operators.execute(uri: path, method: .get)
@@ -72,7 +75,7 @@ struct KickedPlaceTests {
                 try await client.send(Self.connect("{}"))
                 _ = try await input.message("offer")
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 }

@@ -78,14 +78,14 @@ import Testing
             #expect(try bench.problem(await bench.send(.post, path)) == .memberUnknown)
             let results = try await bench.call(.post, "/v1/channels/call/kick", ["users": ["bob", "eve"]])["results"]
             #expect(results?.array?.map { $0["ended"]?.integer } == [1, 0])
-            #expect(await clients[1].awaits(3).last == "close KICKED")
-            #expect(await clients[0].awaits(3).last == "close BYE")
+            #expect(try await clients[1].awaits(3).last == "close KICKED")
+            #expect(try await clients[0].awaits(3).last == "close BYE")
             for client in clients {
                 client.forget()
                 #expect(try await client.join(other) == .joined(.direct))
             }
             #expect(try await bench.call(.delete, "/v1/channels/call") == ["ended": 2])
-            for client in clients { #expect(await client.awaits(3).last == "close CHANNEL-TERMINATED") }
+            for client in clients { #expect(try await client.awaits(3).last == "close CHANNEL-TERMINATED") }
             #expect(try bench.problem(await bench.send(.delete, "/v1/channels/call")) == .channelUnknown)
         }
     }

@@ -6,6 +6,7 @@ import NIOWebSocket
 import Room
 import RoomTestSupport
 import ServiceLifecycle
+import TestSupport
 import Testing
 import Wire
 
@@ -39,9 +40,9 @@ struct SoraLiveTests {
     }
 
     /// Lets the transport of the peer that joined as the `number`th come up, once the plane knows it.
-    @concurrent private static func connect(_ number: UInt64, _ bench: SignalingBench) async {
+    @concurrent private static func connect(_ number: UInt64, _ bench: SignalingBench) async throws {
         let peer = PeerID(rawValue: number)
-        while await bench.plane.peers[peer] == nil { await Task.yield() }
+        try await eventually("the plane has the peer") { await bench.plane.peers[peer] != nil }
         bench.rooms.eventHandler(peer, .connected(over: .udp))
     }
 
@@ -49,7 +50,7 @@ struct SoraLiveTests {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { alice, aliceInput in
                 let offer = try await Self.join(alice, &aliceInput, .sendrecv, #""client_id":"alice""#)
-                await Self.connect(1, bench)
+                try await Self.connect(1, bench)
                 let created = try await aliceInput.event("connection.created")
                 #expect(created["connection_id"] == offer["connection_id"] && created["data"] == [])
                 #expect(created["channel_connections"] == 1 && created["client_id"] == "alice")
@@ -59,7 +60,7 @@ struct SoraLiveTests {
                     let sdp = try #require(bobOffer["sdp"]?.string)
                     let aliceID = try #require(offer["connection_id"]?.string)
                     #expect(sdp.contains("a=msid:\(aliceID) "), "who is there is in the first offer")
-                    await Self.connect(2, bench)
+                    try await Self.connect(2, bench)
                     let bobCreated = try await bobInput.event("connection.created")
                     #expect(bobCreated["data"]?.array?.count == 1 && bobCreated["channel_connections"] == 2)
                     let bobID = try #require(bobOffer["connection_id"]?.string)
@@ -76,7 +77,7 @@ struct SoraLiveTests {
                 let destroyed = try await aliceInput.event("connection.destroyed")
                 #expect(destroyed["connection_id"] == .string(bobID) && destroyed["channel_connections"] == 1)
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -91,7 +92,9 @@ struct SoraLiveTests {
                             try await client.send(SoraBench.connect())
                             guard try await input.frame()?.opcode == .text else { return false }
                             // The others are refused while this one has its place.
-                            while await bench.rooms.admissions.refused[.channelFull] != 9 { await Task.yield() }
+                            try await eventually("nine clients are refused") {
+                                await bench.rooms.admissions.refused[.channelFull] == 9
+                            }
                             return true
                         }
                     }
@@ -99,7 +102,7 @@ struct SoraLiveTests {
                 return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
             #expect(offers == 1)
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
             try await withWebSocket(to: port) { first, firstInput in
                 _ = try await Self.join(first, &firstInput)
                 for _ in 0..<4 {
@@ -117,7 +120,7 @@ struct SoraLiveTests {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 let offer = try await Self.join(client, &input)
-                await Self.connect(1, bench)
+                try await Self.connect(1, bench)
                 _ = try await input.event("connection.created")
                 try await withConnection(to: port) { http, answers in
                     let body = Offers.publish
@@ -127,7 +130,7 @@ struct SoraLiveTests {
                     )
                     let head = await answers.read(until: "\r\n\r\n")
                     #expect(head.hasPrefix("HTTP/1.1 201"))
-                    await Self.connect(2, bench)
+                    try await Self.connect(2, bench)
                     let reoffer = try await input.message("re-offer")
                     try await Self.answer(reoffer, own: offer["mid"], client, "re-answer")
                     let news = try await input.event("connection.created")
@@ -141,10 +144,10 @@ struct SoraLiveTests {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 _ = try await Self.join(client, &input)
-                await Self.connect(1, bench)
+                try await Self.connect(1, bench)
                 _ = try await input.event("connection.created")
             }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -182,7 +185,7 @@ struct SoraLiveTests {
                 #expect(close == row.close)
             }
             try await withWebSocket(to: port) { client, input in _ = try await Self.join(client, &input) }
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 
@@ -245,7 +248,7 @@ struct SoraLiveTests {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port) { client, input in
                 let offer = try await Self.join(client, &input)
-                await Self.connect(1, bench)
+                try await Self.connect(1, bench)
                 _ = try await input.event("connection.created")
                 let id = try #require(ParticipantID(offer["connection_id"]?.string ?? ""))
                 _ = await bench.rooms.end(id, reason: .disconnectedByOperator)
@@ -287,7 +290,7 @@ struct SoraLiveTests {
         let count = 12
         try await withLiveServer { bench, port, _ in
             let peers = Task {
-                for number in 1...UInt64(count) { await Self.connect(number, bench) }
+                for number in 1...UInt64(count) { try await Self.connect(number, bench) }
             }
             let arrived = Crowd(count)
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -307,8 +310,8 @@ struct SoraLiveTests {
                 }
                 try await group.waitForAll()
             }
-            await peers.value
-            while await !bench.rooms.isEmpty { await Task.yield() }
+            try await peers.value
+            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
         }
     }
 }

@@ -7,6 +7,7 @@ import NIOCore
 import Room
 import RoomTestSupport
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -39,7 +40,7 @@ struct JoinTraceTests {
 
         func verify(_ token: String) async -> Credential {
             let start = DeadlineTimer.now
-            while DeadlineTimer.now - start < Self.delay { await Task.yield() }
+            try? await eventually("the delay has passed") { DeadlineTimer.now - start >= Self.delay }
             return Credential(token: token)
         }
         func authorize(
@@ -225,12 +226,12 @@ struct JoinTraceTests {
                 let mids = offer["mid"]?.object?.values.compactMap(\.string) ?? []
                 let sdp = SDPAnswer.make(to: try #require(offer["sdp"]?.string), own: mids)
                 try await client.send(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
-                while await bench.plane.peers.isEmpty { await Task.yield() }
+                try await eventually("the plane has the peer") { await !bench.plane.peers.isEmpty }
                 #expect(tracer.queue.first(100).isEmpty, "the join is under way")
                 await bench.report(.connected(over: .udp))
                 _ = try await input.event("connection.created")
                 await bench.report(.setupAdvanced(Self.setup))
-                while tracer.queue.first(100).isEmpty { await Task.yield() }
+                try await eventually("the trace is complete") { !tracer.queue.first(100).isEmpty }
             }
         }
         let spans = tracer.queue.first(100)

@@ -1,6 +1,7 @@
 import JSON
 import MediaTypes
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -159,7 +160,7 @@ final class PostedEvents: WebhookTransport {
         let post = try #require(await transport.first(1).first)
         #expect(post.body["event"] == "member.network_quality" && post.body["user_id"] == "c")
         #expect(post.body["uplink"] == 2 && post.body["downlink"] == 5)
-        while counters[EventSubscriptions.webhookName].successful == 0 { await Task.yield() }
+        try await eventually("the event was delivered") { counters[EventSubscriptions.webhookName].successful > 0 }
         #expect(subscriptions.load == (2, 0))
         run.cancel()
         await run.value

@@ -4,6 +4,7 @@ import Metrics
 import Room
 import RoomTestSupport
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -78,10 +79,10 @@ struct WebhookDeliveryTests {
     }
 
     /// Runs the webhooks until every event was delivered or dropped.
-    private static func finish(_ webhooks: Webhooks) async {
-        await withTaskGroup(of: Void.self) { group in
+    private static func finish(_ webhooks: Webhooks) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await webhooks.run() }
-            while webhooks.waitingCounts.values.contains(where: { $0 > 0 }) { await Task.yield() }
+            try await eventually("no event waits") { webhooks.waitingCounts.values.allSatisfy { $0 == 0 } }
             group.cancelAll()
         }
     }
@@ -96,7 +97,7 @@ struct WebhookDeliveryTests {
             .connectionDestroyed(Self.report(minutes: 2), .disconnectedByOperator),
             media: ["sent_loss": 0.25]
         )
-        await Self.finish(webhooks)
+        try await Self.finish(webhooks)
         let told = script.told
         #expect(
             told.map { $0["type"] } == [
@@ -117,7 +118,7 @@ struct WebhookDeliveryTests {
         #expect(counters["event"].successful == 5 && counters["session"].successful == 0)
     }
 
-    @Test func `each request is timed, also one that fails`() async {
+    @Test func `each request is timed, also one that fails`() async throws {
         let script = Script([.failure(.notJSON), .success("")])
         let clock = Atomic(Int64(0))
         let counters = WebhookCounters(
@@ -125,12 +126,12 @@ struct WebhookDeliveryTests {
         )
         let webhooks = Self.webhooks(script, counters)
         webhooks.take(.connectionUpdated(Self.report()))
-        await Self.finish(webhooks)
+        try await Self.finish(webhooks)
         #expect(counters["event"].durations.count == 2 && counters["event"].durations.sumNanoseconds == 40_000_000)
         #expect(counters["session"].durations.count == 0)
     }
 
-    @Test func `the event webhook learns of publishing and of interruptions`() async {
+    @Test func `the event webhook learns of publishing and of interruptions`() async throws {
         let script = Script([.success("")])
         let webhooks = Self.webhooks(script, WebhookCounters())
         webhooks.take(.roleChanged(Self.report(), by: .member))
@@ -140,7 +141,7 @@ struct WebhookDeliveryTests {
         webhooks.take(.roleChanged(RoomFixtures.report(role: .recvonly), by: .operator))
         webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
         webhooks.take(.connectionDestroyed(Self.report(), .transport(.consentExpired)))
-        await Self.finish(webhooks)
+        try await Self.finish(webhooks)
         let events = script.told.map { [$0["type"]?.string, $0["data"]?["reason"]?.string] }
         #expect(
             events == [
@@ -153,18 +154,18 @@ struct WebhookDeliveryTests {
         #expect(script.told.allSatisfy { $0["channel_id"] == "lobby" && $0["client_id"] == "c" })
     }
 
-    @Test func `a failed event is retried with the same id, and counted once when it is dropped`() async {
+    @Test func `a failed event is retried with the same id, and counted once when it is dropped`() async throws {
         let script = Script([.failure(.timeout), .failure(.status(500)), .success(""), .failure(.timeout)])
         let counters = WebhookCounters()
         let sleeps = Sleeps()
         let webhooks = Self.webhooks(script, counters, sleeps: sleeps)
         webhooks.take(.connectionCreated(RoomFixtures.report(role: .recvonly)))
-        await Self.finish(webhooks)
+        try await Self.finish(webhooks)
         #expect(script.told.map { $0["id"] } == ["id-1", "id-1", "id-1"])
         #expect(sleeps.asked == [.seconds(1), .seconds(2)])
         #expect(counters["event"].successful == 1 && counters["event"].retried == 2)
         webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
-        await Self.finish(webhooks)
+        try await Self.finish(webhooks)
         #expect(counters["event"].failed == 1)
     }
 
@@ -191,7 +192,7 @@ struct WebhookDeliveryTests {
             webhooks.connect(to: bench.rooms)
             for _ in 0..<3 { webhooks.take(.sessionCreated(session, unixNanoseconds: 0)) }
             webhooks.take(.sessionDestroyed(session, unixNanoseconds: 0))
-            await Self.finish(webhooks)
+            try await Self.finish(webhooks)
             #expect(try await bench.rooms.filters(of: .channel(lobby)).map(\.name) == ["default"])
             #expect(script.told.last?["type"] == "session.destroyed")
             #expect(script.told.last?["session_id"] == .string(session.id.value))
