@@ -89,10 +89,10 @@ struct LoadRunTests {
         let report = try await LoadRun(configuration, signaling: node).run()
         #expect(report.isLossless, "\(report.table)")
         let window = try #require(report.window)
-        // A generator without a free processor takes frames late.
-        let isBusy = window.generator.waitingShare.map { $0 > 0.1 } ?? false
-        let isSmooth = window.viewers?.allSatisfy { $0.linkDrops == 0 && ($0.freezes == 0 || isBusy) }
-        #expect(isSmooth == true, "\(report.table)")
+        let viewers = try #require(window.viewers)
+        #expect(viewers.map(\.number) == [1, 2])
+        #expect(viewers.allSatisfy { $0.linkDrops == 0 && $0.kilobitsPerSecond > 0 }, "\(report.table)")
+        #expect(window.packetsLost == 0)
         await node.shutdown()
     }
 
@@ -102,12 +102,16 @@ struct LoadRunTests {
         configuration.ramp = LoadConfiguration.Ramp(step: 2, p99MillisecondsMax: 100_000)
         let report = try await LoadRun(configuration, signaling: node).run()
         let ramp = try #require(report.ramp)
-        // A busy machine may end it, as the generator's limit.
-        if ramp.subscribersAtBreak == nil {
-            #expect(report.steps.map(\.subscribers) == [2, 4, 5])
-            #expect(ramp.subscribersSustained == 5)
-        }
-        #expect(report.steps.allSatisfy { $0.goalsMissed != nil })
+        // Every step that was measured met the goals. Nothing but the limit of a generator without a processor ends the
+        // ramp before its last step, and that is in the report.
+        let steps = report.steps.map(\.subscribers)
+        #expect(!steps.isEmpty && steps == Array([2, 4, 5].prefix(steps.count)))
+        #expect(report.steps.allSatisfy { $0.goalsMissed == [] }, "\(report.table)")
+        #expect(ramp.subscribersSustained == steps.last)
+        let limits = report.steps.last?.generatorLimits ?? []
+        #expect(ramp.reasons == limits && ramp.isGeneratorsLimit == !limits.isEmpty)
+        #expect(ramp.subscribersAtBreak == (limits.isEmpty ? nil : steps.last))
+        #expect(steps.count == 3 || !limits.isEmpty, "\(report.table)")
         #expect(report.window?.subscribers == report.steps.last?.subscribers)
         #expect(report.isLossless, "\(report.table)")
         await node.shutdown()

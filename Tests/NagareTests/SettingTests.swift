@@ -36,9 +36,13 @@ import Testing
         #expect(try ServeCommand.parse([]).flags.isEmpty)
     }
 
-    @Test(arguments: Setting.allCases)
-    func `a declared default applies without the setting`(setting: Setting) throws {
-        guard case .value(let value) = setting.declaration.defaultValue else { return }
+    private static let defaults = Setting.allCases.compactMap { setting -> (Setting, String)? in
+        guard case .value(let value) = setting.declaration.defaultValue else { return nil }
+        return (setting, value)
+    }
+
+    @Test(arguments: defaults)
+    func `a declared default applies without the setting`(setting: Setting, value: String) throws {
         var flags = Self.announced
         // These settings are valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }

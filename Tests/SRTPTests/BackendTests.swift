@@ -58,11 +58,11 @@ struct BackendTests {
         #expect(ERR_peek_error() == 0)
     }
 
-    @Test(arguments: Flavor.all)
+    /// libsrtp2 keeps its indices to itself.
+    @Test(arguments: Flavor.all.filter { $0.backend != .libsrtp2 })
     func `the last SRTCP index of a key is used, and the next packet is refused`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         let stream = try #require(pair.near.sender.stream(SSRC(rawValue: 0xCAFE_BABE)))
-        guard flavor.backend != .libsrtp2 else { return }
         unsafe stream.state.pointee.rtcpIndex = 0x7FFF_FFFE
         let last = try pair.near.protectedRTCP(rtcp())
         #expect(last == pair.reference.protectRTCP(rtcp(), index: 0x7FFF_FFFF))

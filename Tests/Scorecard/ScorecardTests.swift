@@ -14,8 +14,17 @@ import Testing
         }
     }
 
-    @Test func `the table is printed`() async {
-        print(TextTable.text(await Scoreboard.shared.rows(of: ScorecardCase.tested)))
+    @Test func `the printed table has a line for each case, with all figures that it shows`() async throws {
+        let table = TextTable.text(await Scoreboard.shared.rows(of: ScorecardCase.tested))
+        print(table)
+        let lines = table.split(separator: "\n").dropFirst(2)
+        #expect(lines.count == ScorecardCase.tested.count)
+        for (line, scorecardCase) in zip(lines, ScorecardCase.tested) {
+            #expect(line.hasPrefix("\(scorecardCase.name)  ") && !line.contains("nan"), "\(line)")
+            let empty = Metric.columns.count { !scorecardCase.shows($0) }
+            #expect(line.count { $0 == "–" } == empty, "\(line)")
+            #expect(scorecardCase.otherMetrics.allSatisfy { line.contains("\($0.name)\($0.unit.suffix): ") }, "\(line)")
+        }
     }
 
     @Test(arguments: ["L up", "L after TCP", "W13"])

@@ -182,19 +182,44 @@ struct AdminAPITests {
 
     @Test func `a pushed message reaches its receivers only`() async throws {
         try await APIBench.run { api in
-            let data: JSONValue = ["text": ["hello", 1]]
-            let pushes: [(String, [String: JSONValue])] = [
-                ("PushChannel", [:]), ("PushChannelByRole", ["role": "sendonly"]),
-                ("PushClient", ["client_id": .string(api.publisher)]),
-                ("PushConnection", ["connection_id": .string(api.publisher)]),
-            ]
-            for (operation, more) in pushes {
-                let target = more.merging(["channel_id": "lobby"]) { $1 }
-                try await api.call(operation, .object(target.merging(["data": data]) { $1 }), is: .object(target))
-                try await api.refusal(operation, .object(target), is: (400, "INVALID-PARAMETER"))
+            let stranger = try await api.bench.test { try await $0.publish("/whip/hall").participant }
+            api.bench.rooms.eventHandler(PeerID(rawValue: 3), .connected(over: .udp))
+            await api.bench.rooms.takeEvents()
+            let members = [api.publisher, api.viewer, stranger]
+            var events: [ParticipantEvents] = []
+            for member in members {
+                let id = try #require(ParticipantID(member))
+                events.append(await api.bench.rooms.events(of: id))
             }
-            let nowhere: JSONValue = ["channel_id": "empty", "data": data]
+            let (publisher, viewer) = (JSONValue.string(api.publisher), JSONValue.string(api.viewer))
+            let pushes: [(operation: String, target: [String: JSONValue], receivers: [String])] = [
+                ("PushChannel", [:], [api.publisher, api.viewer]),
+                ("PushChannelByRole", ["role": "sendonly"], [api.publisher]),
+                ("PushChannelByRole", ["role": "recvonly"], [api.viewer]),
+                ("PushClient", ["client_id": publisher], [api.publisher]),
+                ("PushClient", ["client_id": viewer], [api.viewer]),
+                ("PushConnection", ["connection_id": publisher], [api.publisher]),
+                ("PushConnection", ["connection_id": viewer], [api.viewer]),
+            ]
+            let data = { (number: Int) -> JSONValue in ["text": ["hello", .integer(number)]] }
+            for (number, push) in pushes.enumerated() {
+                let target = push.target.merging(["channel_id": "lobby"]) { $1 }
+                let message = target.merging(["data": data(number)]) { $1 }
+                try await api.call(push.operation, .object(message), is: .object(target))
+                try await api.refusal(push.operation, .object(target), is: (400, "INVALID-PARAMETER"))
+            }
+            let nowhere: JSONValue = ["channel_id": "empty", "data": data(0)]
             try await api.refusal("PushChannel", nowhere, is: (404, "CHANNEL-NOT-FOUND"))
+            // A member's events end with it.
+            for channel in ["lobby", "hall"] as [JSONValue] {
+                _ = try await api.call("DisconnectChannel", ["channel_id": channel])
+            }
+            for (member, events) in zip(members, events) {
+                var texts: [String] = []
+                for await case .push(let text) in events { texts.append(text) }
+                let expected = pushes.indices.filter { pushes[$0].receivers.contains(member) }.map { data($0).text }
+                #expect(texts == expected)
+            }
         }
     }
 
@@ -276,17 +301,28 @@ struct AdminAPITests {
 
     @Test func `layers, by the names of Sora or of publishers, and key frames are requested`() async throws {
         try await APIBench.run { api in
-            for rid in ["r1", "q", "h", "f"] {
+            let plane = api.bench.plane
+            let layers: [(rid: String, layer: LayerChoice)] = [
+                ("r1", .level(1)), ("q", .level(0)), ("h", .level(1)), ("f", .level(2)), ("r0", .level(0)),
+                ("r2", .level(2)), ("none", .nothing),
+            ]
+            for (rid, layer) in layers {
                 let wish: JSONValue = [
                     "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": .string(rid),
                 ]
                 try await api.call("RequestSimulcastRid", wish, is: wish)
+                await api.bench.rooms.settle()
+                let video = await plane.preferences.filter { $0.value.importance == .stage }
+                #expect(video.map(\.key.peer) == [PeerID(rawValue: 2)], "\(rid)")
+                #expect(video.map(\.value.cap) == [layer], "\(rid)")
             }
             let sender: JSONValue = [
                 "channel_id": "lobby", "receiver_connection_id": .string(api.publisher), "rid": "r1",
             ]
             try await api.refusal("RequestSimulcastRid", sender, is: (404, "CONNECTION-NOT-FOUND"))
+            #expect(await plane.keyFrameRequests.isEmpty)
             try await api.call("RequestKeyFrame", api.both, is: api.both)
+            #expect(await plane.keyFrameRequests == [PeerID(rawValue: 1)])
         }
     }
 

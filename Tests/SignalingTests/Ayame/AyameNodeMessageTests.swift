@@ -85,16 +85,35 @@ import Testing
         #expect(AyameNodeMessage(Array(text.utf8)) != nil)
     }
 
-    @Test func `random bytes are refused`() {
+    @Test func `random bytes are refused`() throws {
+        var generator = SeededGenerator(seed: 5)
+        let room = try #require(ChannelName("r"))
+        for _ in 0..<2_000 {
+            let count = Int.random(in: 0...200, using: &generator)
+            let bytes = (0..<count).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            #expect(AyameNodeMessage(bytes) == nil && AyameNodeQuestion(bytes) == nil)
+            #expect(AyameNodeAnswer(bytes, about: room) == nil)
+        }
+    }
+
+    @Test func `a message with a changed byte is refused, or another message within its limits`() throws {
         var generator = SeededGenerator(seed: 5)
         let valid = Self.messages.compactMap(\.encoded)
-        for number in 0..<500 {
+        try #require(valid.count == Self.messages.count)
+        var refused = 0
+        for number in 0..<2_000 {
             var bytes = valid[number % valid.count]
             let index = Int.random(in: bytes.indices, using: &generator)
-            bytes[index] = UInt8.random(in: 0...255, using: &generator)
-            if let message = AyameNodeMessage(bytes) { #expect(message.encoded != nil) }
-            _ = AyameNodeQuestion(bytes)
+            bytes[index] ^= UInt8.random(in: 1...255, using: &generator)
+            #expect(AyameNodeQuestion(bytes) == nil)
+            if let message = AyameNodeMessage(bytes) {
+                #expect(message != Self.messages[number % valid.count])
+                #expect(AyameNodeMessage(try #require(message.encoded)) == message)
+            } else {
+                refused += 1
+            }
         }
+        #expect(refused > 1_000, "most bytes are syntax, names or an ID")
     }
 
     @Test func `an answer is about the room that was asked for`() throws {

@@ -12,9 +12,16 @@ import Testing
     }
 
     /// With `NAGARE_SCORECARD=update` it writes the page first.
-    @Test func `the table of the whole server is printed`() async throws {
+    @Test func `the printed table of the whole server has a row for each case, with all its figures`() async throws {
         let table = try await AdaptationPage.table(AdaptationCase.tested)
         print(table)
+        let rows = table.split(separator: "\n").dropFirst(2)
+        #expect(rows.count == AdaptationCase.tested.count)
+        for (row, adaptationCase) in zip(rows, AdaptationCase.tested) {
+            #expect(row.hasPrefix("| **\(adaptationCase.name)** "), "\(row)")
+            let figures = row.split(separator: "|", omittingEmptySubsequences: false)[2].split(separator: ", ")
+            #expect(figures.count == adaptationCase.gates.count && !row.contains("nan"), "\(row)")
+        }
         if AdaptationPage.isUpdateRequested { try AdaptationPage.write(table) }
     }
 
