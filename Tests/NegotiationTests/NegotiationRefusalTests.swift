@@ -141,25 +141,60 @@ private let broken: [BrokenOffer] = [
         }
     }
 
-    @Test(.timeLimit(.minutes(30)))
-    func `an offer as large as is read, and full of lists, is decided at once`() {
-        let head = PublishOffers.ffmpeg.text
-        let fillers = [
-            "a=rtpmap:96 VP8/90000\n", "a=fmtp:96 \(String(repeating: "a=1;", count: 30))\n", "a=rid:a send\n",
-            "a=rtcp-fb:* nack\n", "a=ssrc-group:SIM 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n",
-            "a=candidate:1 1 udp 1 192.0.2.1 5000 typ host\n", "a=extmap:1 urn:x\n", "a=fingerprint:sha-256 00\n",
-            "a=simulcast:send a\n",
+    /// A line that fills an offer, and a part of the sentence that refuses it; `nil` where the offer is taken.
+    struct Filler: CustomTestStringConvertible, Sendable {
+        let line: String
+        /// With the lines at the end, which is in a section.
+        var inSection: String?
+        /// With the lines before the first section.
+        var inSession: String?
+        var testDescription: String { String(line.prefix(40)) }
+
+        static let all = [
+            Filler(line: "a=rtpmap:96 VP8/90000"), Filler(line: "a=fmtp:96 \(String(repeating: "a=1;", count: 30))"),
+            Filler(line: "a=rid:a send"), Filler(line: "a=rtcp-fb:* nack"),
+            Filler(line: "a=ssrc-group:SIM 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20"),
+            Filler(line: "a=candidate:1 1 udp 1 192.0.2.1 5000 typ host"), Filler(line: "a=extmap:1 urn:x"),
+            Filler(line: "a=fingerprint:sha-256 00"),
+            Filler(line: "a=simulcast:send a", inSection: "names a rid that has no a=rid line"),
+            Filler(line: "m=audio 0 x 0", inSection: "m= lines", inSession: "m= lines"),
         ]
-        for filler in fillers {
-            let count = min(4000, (SDPLimits.bytesMax - head.utf8.count) / filler.utf8.count)
-            _ = try? NegotiationServer.publish(head + String(repeating: filler, count: count))
-            _ = try? NegotiationServer.publish(
-                head.replacing(line: "t=0 0", with: "t=0 0\n" + String(repeating: filler, count: count))
-            )
+    }
+
+    /// The sentence that refuses an offer; `nil` when it is taken.
+    private func refusal(of text: String) -> String? {
+        do throws(NegotiationError) {
+            _ = try NegotiationServer.publish(text)
+            return nil
+        } catch {
+            return error.sentence
         }
-        let sections = String(repeating: "m=audio 0 x 0\n", count: 60)
-        _ = try? NegotiationServer.publish(head + sections)
-        _ = try? NegotiationServer.publish(head + String(repeating: "x", count: 4_000_000))
+    }
+
+    private func expect(_ text: String, isRefusedWith mention: String?, _ location: SourceLocation = #_sourceLocation) {
+        let sentence = refusal(of: text)
+        if let mention {
+            #expect(sentence?.contains(mention) == true, "\(sentence ?? "taken")", sourceLocation: location)
+        } else {
+            #expect(sentence == nil, sourceLocation: location)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(1)), arguments: Filler.all)
+    func `an offer as large as is read, and full of one line, is taken or refused for that line`(filler: Filler) {
+        let head = PublishOffers.ffmpeg.text
+        let line = filler.line + "\n"
+        let lines = String(repeating: line, count: min(4000, (SDPLimits.bytesMax - head.utf8.count) / line.utf8.count))
+        expect(head + lines, isRefusedWith: filler.inSection)
+        expect(head.replacing(line: "t=0 0", with: "t=0 0\n" + lines), isRefusedWith: filler.inSession)
+    }
+
+    @Test func `an offer that is larger than what is read is refused for its size`() {
+        let head = PublishOffers.ffmpeg.text
+        expect(head + String(repeating: "x", count: 4_000_000), isRefusedWith: "at most \(SDPLimits.bytesMax) are read")
+        let line = "a=x:\(String(repeating: "y", count: 1_000))\n"
+        let lines = String(repeating: line, count: (SDPLimits.bytesMax - head.utf8.count) / line.utf8.count + 1)
+        expect(head + lines, isRefusedWith: "at most \(SDPLimits.bytesMax) are read")
     }
 
     @Test func `to watch, an offer must receive`() {
