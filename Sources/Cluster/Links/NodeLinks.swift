@@ -105,6 +105,13 @@ package final class NodeLinks: ChannelLinks {
         let server = try await ServerBootstrap(group: eventLoop)
             .serverChannelOption(.backlog, value: 128)
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+            .serverChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    // Without descriptors a listener is reported ready all the time: it rests for a second after each failure.
+                    let backoff = AcceptBackoffHandler(shouldForwardIOErrorCaught: false)
+                    try channel.pipeline.syncOperations.addHandler(backoff)
+                }
+            }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelInitializer { [self] channel in accept(channel) }
             .bind(host: host, port: port).get()

@@ -1,0 +1,63 @@
+import Glibc
+import NIOCore
+import NIOPosix
+import TestSupport
+import Testing
+import Wire
+
+@testable import Cluster
+
+/// The listener for links of a process that has no file descriptors left.
+@Suite(.timeLimit(.minutes(1))) struct LinkAcceptFailureTests {
+    @Test func `without descriptors the listener rests, and nodes link again when there are some`() async {
+        await #expect(processExitsWith: .success) {
+            let node = try await LinkPeer("a", 1)
+            let other = try await LinkPeer("b", 2)
+            // It connects without having to be accepted.
+            let stranger = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+            try #require(stranger >= 0)
+            let limit = try DescriptorLimit.none()
+            try #require(connects(stranger, to: node.port))
+            let before = processorSeconds()
+            try await pause(.seconds(3))
+            let used = processorSeconds() - before
+            // A listener that does not rest takes a whole processor.
+            #expect(used < 0.5, "\(used) s of processor time in 3 s")
+            limit.restore()
+
+            other.knows([node])
+            var steps = 0
+            while !node.isLinked(to: other) || !other.isLinked(to: node), steps < 3_000 {
+                try await pause(.milliseconds(10))
+                steps += 1
+            }
+            #expect(node.isLinked(to: other) && other.isLinked(to: node))
+            for peer in [node, other] { await peer.links.stop() }
+            close(stranger)
+        }
+    }
+}
+
+/// Until a timer of the event loops fires.
+private func pause(_ time: TimeAmount) async throws {
+    try await MultiThreadedEventLoopGroup.singleton.next().scheduleTask(in: time) {}.futureResult.get()
+}
+
+/// Processor time of all threads of the process.
+private func processorSeconds() -> Double {
+    var time = timespec()
+    _ = unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+private func connects(_ descriptor: Int32, to port: Int) -> Bool {
+    var name = sockaddr_in()
+    name.sin_family = sa_family_t(AF_INET)
+    name.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
+    name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    return unsafe withUnsafePointer(to: &name) { pointer in
+        unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+        }
+    } == 0
+}
