@@ -160,7 +160,7 @@ extension Forwarder {
         case .pathChanged:
             counters.pathChanges &+= 1
             peer.sendPathChanged(at: now)
-            peer.transport.data?.value.pathChanged()
+            peer.transport.data?.value.pathChanged(at: now)
             reportTransport(of: peer, at: now)
             schedule.markDirty(peer)
         case nil: if !peer.transport.isConnected { schedule.markDirty(peer) }

@@ -126,8 +126,8 @@ struct PeerData: ~Copyable {
         status = channels.status()
     }
 
-    mutating func pathChanged() {
-        channels.pathChanged()
+    mutating func pathChanged(at now: Instant) {
+        channels.pathChanged(at: now)
         status = channels.status()
     }
 

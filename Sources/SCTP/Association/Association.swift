@@ -244,7 +244,7 @@ public struct Association: ~Copyable, Sendable {
     }
 
     /// The path changed; ICE and DTLS stay.
-    public mutating func pathChanged() { sender.pathChanged() }
+    public mutating func pathChanged(at now: Instant) { sender.pathChanged(at: now) }
 
     /// Ends after all queued messages are delivered (RFC 9260 §9.2).
     public mutating func shutDown(at now: Instant) {

@@ -161,7 +161,7 @@ public struct DataChannels: ~Copyable, Sendable {
     }
 
     /// The path changed; ICE and DTLS stay.
-    public mutating func pathChanged() { association.pathChanged() }
+    public mutating func pathChanged(at now: Instant) { association.pathChanged(at: now) }
 
     /// Ends all channels at once; the peer gets an ABORT.
     public mutating func abort() { association.abort() }

@@ -53,12 +53,19 @@ struct CongestionWindow: Sendable {
         partialBytes = 0
     }
 
-    /// Nothing was sent for a whole timeout.
-    mutating func idled() { bytes = max(bytes / 2, min(bytes, Self.bytesMin)) }
+    /// Nothing was sent for a whole timeout (RFC 9260 §7.2.1).
+    ///
+    /// Slow start leads back to where the window was. Deviation: the RFC lowers the threshold to it, too, and a first short message
+    /// would end the slow start of all that follow.
+    mutating func idled() {
+        threshold = max(threshold, bytes)
+        bytes = max(bytes / 2, min(bytes, Self.bytesMin))
+    }
 
-    /// The path changed, and nothing is known of the new one.
+    /// The path changed, and nothing is known of the new one: not where the old one's slow start ended, either.
     mutating func pathChanged() {
         bytes = min(bytes, Self.initialBytes)
+        threshold = Self.bytesMax
         partialBytes = 0
     }
 }

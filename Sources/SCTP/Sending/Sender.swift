@@ -67,9 +67,11 @@ struct Sender: Sendable {
         armTimers(at: now)
     }
 
-    mutating func pathChanged() {
+    /// The timers that run are those of the old path: one that was backed off would keep lost data from a path that works.
+    mutating func pathChanged(at now: Instant) {
         window.pathChanged()
         roundTrip = RoundTripTime()
+        if let deadline = retransmissionDeadline { retransmissionDeadline = min(deadline, now + roundTrip.timeout) }
     }
 
     mutating func acknowledged(_ sack: Acknowledgement, at now: Instant) throws(ProtocolViolation) {
@@ -197,13 +199,12 @@ struct Sender: Sendable {
         refillBurst(at: now)
         guard let lastDataAt, !chunks.hasFlight else { return }
         var idle = now - lastDataAt
-        var halvings = 0
-        while idle >= roundTrip.timeout, halvings < 8 {
+        guard idle >= roundTrip.timeout else { return }
+        self.lastDataAt = now
+        while idle >= roundTrip.timeout, window.bytes > CongestionWindow.bytesMin {
             window.idled()
             idle = idle - roundTrip.timeout
-            halvings += 1
         }
-        if halvings > 0 { self.lastDataAt = now }
     }
 
     /// The next chunk that the windows allow and that fits.
