@@ -299,7 +299,8 @@ let package = Package(
         tests(
             "AccessTests",
             [
-                "Access", "AccessTestSupport", "JSON", "Room", "TestSupport", "Wire",
+                "Access", "AccessTestSupport", "JSON", "Room", "Signatures", "TestSupport",
+                "Wire",
                 .product(name: "Logging", package: "swift-log"),
             ]
         ),
