@@ -260,6 +260,13 @@ let package = Package(
                 "Wire",
             ]
         ),
+        // What random tests share: which seeds they run, and what they say of a seed that fails.
+        .target(
+            name: "SeedSupport",
+            dependencies: ["TestSupport"],
+            path: "Tests/SeedSupport",
+            swiftSettings: settings
+        ),
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",
@@ -267,7 +274,10 @@ let package = Package(
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
-        tests("RoomTests", ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "TestSupport", "Wire"]),
+        tests(
+            "RoomTests",
+            ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport", "TestSupport", "Wire"]
+        ),
         tests("JSONTests", ["JSON", "TestSupport"]),
         tests("HistoryTests", ["History", "JSON", "MediaTypes", "Room", "Wire"]),
         // A model of the cluster's store.
@@ -364,7 +374,7 @@ let package = Package(
             [
                 "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
                 "MediaTypes",
-                "Negotiation", "Room", "RoomTestSupport", "TURN", "TestSupport", "Wire",
+                "Negotiation", "Room", "RoomTestSupport", "SeedSupport", "TURN", "TestSupport", "Wire",
             ]
         ),
         // The bounds of the congestion controller, in virtual time.

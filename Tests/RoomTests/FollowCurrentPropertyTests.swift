@@ -1,5 +1,6 @@
 import MediaTypes
 import RoomTestSupport
+import SeedSupport
 import TestSupport
 import Testing
 import Wire
@@ -22,6 +23,7 @@ struct FollowCurrentPropertyTests {
     }
 
     private struct World {
+        let run: SeededRun
         var bench = ModelBench(limits: RoomLimits(participantsPerChannelMax: 12, publishersPerChannelMax: 6))
         var members: [Member] = []
         var listeners: [(ListenerID, ChannelName)] = []
@@ -31,16 +33,19 @@ struct FollowCurrentPropertyTests {
         var step = 0
         let channels = ["a", "b", "c"].map { ChannelName($0)! }
 
+        init(_ run: SeededRun) { self.run = run }
+
         mutating func perform(_ effects: [ChannelModel.Effect]) {
             for effect in effects {
                 switch effect {
                 case .connect(let slot, let source, _, let location):
-                    #expect(location == bench.locations[slot.peer])
-                    #expect(source.map(\.location) == source.flatMap { bench.locations[$0.track.peer] })
+                    run.expect(location == bench.locations[slot.peer], "the location of \(slot)")
+                    let isThere = source.map(\.location) == source.flatMap { bench.locations[$0.track.peer] }
+                    run.expect(isThere, "the location of what \(slot) plays")
                     played[slot] = .some(source?.track)
                 case .removePeer(let peer, let location):
-                    #expect(location == bench.locations[peer])
-                    #expect(plane.remove(peer) != nil, "each peer is removed once")
+                    run.expect(location == bench.locations[peer], "the location of \(peer)")
+                    run.expect(plane.remove(peer) != nil, "each peer is removed once")
                 case .limitSending, .ended, .interrupted, .channelChanged, .streamsChanged, .connected, .notify,
                     .report, .checkTransport, .unusedLayersChanged, .request:
                     break
@@ -60,11 +65,13 @@ struct FollowCurrentPropertyTests {
             case 10:
                 let id = ListenerID(rawValue: UInt64(step))
                 let channel = channels.randomElement(using: &generator)!
+                run.note("a listener comes to \(channel)")
                 try bench.model.listenerArrived(id, at: channel)
                 listeners.append((id, channel))
             default:
                 guard let index = listeners.indices.randomElement(using: &generator) else { return }
                 let (id, channel) = listeners.remove(at: index)
+                run.note("a listener leaves \(channel)")
                 bench.model.listenerLeft(id, from: channel)
             }
         }
@@ -81,6 +88,7 @@ struct FollowCurrentPropertyTests {
                 following = .participant(target.id)
             }
             guard let id = try? bench.reserve(role, following: following, in: channel) else { return }
+            run.note("\(id) joins \(channel), \(role) of \(following)")
             members.append(Member(id: id, channel: channel, role: role, following: following))
         }
 
@@ -88,6 +96,7 @@ struct FollowCurrentPropertyTests {
             guard let index = pick(using: &generator), !members[index].isActive else { return }
             let kinds: [MediaKind] = [[.audio], [.video], [.audio, .video], [.video, .audio]]
                 .randomElement(using: &generator)!
+            run.note("\(members[index].id) is set up with \(kinds)")
             plane.insert(bench.peers[members[index].id]!)
             members[index].isActive = true
             members[index].kinds = kinds
@@ -96,6 +105,7 @@ struct FollowCurrentPropertyTests {
         }
 
         private mutating func connect(_ index: Int) {
+            run.note("\(members[index].id) connects")
             if members[index].isActive, !members[index].isConnected { members[index].liveSince = step }
             members[index].isConnected = true
             perform(bench.receive(.connected(over: .udp), from: members[index].id))
@@ -104,6 +114,7 @@ struct FollowCurrentPropertyTests {
         mutating func leave(_ reason: EndReason, using generator: inout SeededGenerator) {
             guard let index = pick(using: &generator) else { return }
             let member = members.remove(at: index)
+            run.note("\(member.id) leaves, \(reason)")
             let peer = bench.peers[member.id]!
             if case .transport(let why) = reason {
                 plane.remove(peer)
@@ -131,37 +142,45 @@ struct FollowCurrentPropertyTests {
                     let mid = kind == .audio ? ModelBench.audio : ModelBench.video
                     let slot = bench.track(viewer.id, mid)
                     let expected = source.flatMap { $0.kinds.contains(kind) ? bench.track($0.id, mid) : nil }
-                    #expect((played[slot] ?? nil) == expected)
-                    #expect(bench.model.slots(of: viewer.id)?.first { $0.mid == mid }?.source == expected)
+                    run.expect((played[slot] ?? nil) == expected, "\(slot) plays another track")
+                    let modeled = bench.model.slots(of: viewer.id)?.first { $0.mid == mid }?.source
+                    run.expect(modeled == expected, "the source of \(slot)")
                 }
             }
-            #expect(plane == Set(members.filter(\.isActive).map { bench.peers[$0.id]! }))
+            let peers = Set(members.filter(\.isActive).map { bench.peers[$0.id]! })
+            run.expect(plane == peers, "the peers of the media plane")
             var carried = [0, 0]
             for member in members { carried[Int(bench.location(member.id).loop.rawValue)] += 1 }
-            #expect(bench.model.placement.members == carried)
+            run.expect(bench.model.placement.members == carried, "the members of the loops")
             for (name, channel) in bench.model.node.channels {
                 let locations = members.filter { $0.channel == name }.map { bench.location($0.id) }
-                #expect(channel.locations == Dictionary(locations.map { ($0, 1) }, uniquingKeysWith: +))
+                let counts = Dictionary(locations.map { ($0, 1) }, uniquingKeysWith: +)
+                run.expect(channel.locations == counts, "the locations of \(name)")
             }
-            #expect(bench.model.counts.viewers == members.filter { $0.isActive && $0.role.watches }.count)
+            let viewers = members.count { $0.isActive && $0.role.watches }
+            run.expect(bench.model.counts.viewers == viewers, "the count of viewers")
             let inUse = Set(members.map(\.channel)).union(listeners.map(\.1))
-            #expect(Set(bench.model.channels.keys) == inUse)
+            run.expect(Set(bench.model.channels.keys) == inUse, "the channels")
         }
     }
 
-    @Test(arguments: 0..<40)
-    func `random events lead to the expected subscriptions, and to an empty model at the end`(seed: UInt64) throws {
-        var generator = SeededGenerator(seed: seed)
-        var world = World()
-        for _ in 0..<400 {
+    @Test(arguments: Seeds.cases(0..<40))
+    func `random events lead to the expected subscriptions, and to an empty model at the end`(seeds: Seeds) async {
+        for failure in await seeds.failures(of: Self.self, Self.run) { Issue.record("\(failure)") }
+    }
+
+    private static func run(_ run: SeededRun) throws {
+        var world = World(run)
+        try run.takeSteps(400) { generator in
             try world.advance(using: &generator)
             world.check()
         }
+        var generator = SeededGenerator(seed: run.seed)
         while !world.members.isEmpty {
             world.leave(.left, using: &generator)
             world.check()
         }
         for (id, channel) in world.listeners { world.bench.model.listenerLeft(id, from: channel) }
-        #expect(world.bench.model.isEmpty && world.plane.isEmpty, "seed \(seed)")
+        run.expect(world.bench.model.isEmpty && world.plane.isEmpty, "the model is empty")
     }
 }

@@ -1,6 +1,7 @@
 import Foundation
 import MediaTypes
 import RoomTestSupport
+import SeedSupport
 import TestSupport
 import Testing
 import Wire
@@ -9,11 +10,14 @@ import Wire
 
 /// Random events against ``PropertyWorld``, a second implementation of the rules.
 struct FollowEveryonePropertyTests {
-    @Test(arguments: 0..<10)
-    func `random events lead to the expected subscriptions, and to an empty model at the end`(seed: UInt64) throws {
-        var generator = SeededGenerator(seed: seed)
-        var world = PropertyWorld()
-        for _ in 0..<300 {
+    @Test(arguments: Seeds.cases(0..<10))
+    func `random events lead to the expected subscriptions, and to an empty model at the end`(seeds: Seeds) async {
+        for failure in await seeds.failures(of: Self.self, Self.run) { Issue.record("\(failure)") }
+    }
+
+    private static func run(_ run: SeededRun) throws {
+        var world = PropertyWorld(run)
+        try run.takeSteps(300) { generator in
             try world.advance(using: &generator)
             world.check()
         }
@@ -22,29 +26,32 @@ struct FollowEveryonePropertyTests {
             world.perform(world.model.left(id, reason: .left))
             world.check()
         }
-        #expect(world.faults.isEmpty, "seed \(seed)")
-        #expect(world.model.isEmpty && world.played.isEmpty, "seed \(seed)")
+        run.expect(world.model.isEmpty && world.played.isEmpty, "the model is empty")
     }
 }
 
 /// A ``ChannelModel`` is a value that can be stored and continued with.
 struct ChannelCodingTests {
-    @Test(arguments: 100..<106)
-    func `a channel that is encoded and decoded after every event behaves like one that is not`(seed: UInt64) throws {
-        let run = { (codes: Bool) in
-            var generator = SeededGenerator(seed: seed)
-            var world = PropertyWorld()
-            world.model.codesChannels = codes
-            for _ in 0..<200 { try world.advance(using: &generator) }
-            for id in world.everybody() {
-                world.begin()
-                world.perform(world.model.left(id, reason: .left))
-            }
-            return (trace: world.model.trace, faults: world.faults, isEmpty: world.model.isEmpty)
+    @Test(arguments: Seeds.cases(100..<106))
+    func `a channel that is encoded and decoded after every event behaves like one that is not`(seeds: Seeds) async {
+        let failures = await seeds.failures(of: Self.self) { run in
+            let plain = try Self.model(run, codes: false)
+            let coded = try Self.model(run, codes: true)
+            run.expect(plain.trace == coded.trace, "both decide the same")
+            run.expect(coded.isEmpty, "the model is empty")
         }
-        let (plain, coded) = (try run(false), try run(true))
-        #expect(plain.trace == coded.trace, "seed \(seed)")
-        #expect(coded.faults.isEmpty && coded.isEmpty, "seed \(seed)")
+        for failure in failures { Issue.record("\(failure)") }
+    }
+
+    private static func model(_ run: SeededRun, codes: Bool) throws -> SynchronousNode {
+        var world = PropertyWorld(run)
+        world.model.codesChannels = codes
+        try run.takeSteps(200) { try world.advance(using: &$0) }
+        for id in world.everybody() {
+            world.begin()
+            world.perform(world.model.left(id, reason: .left))
+        }
+        return world.model
     }
 
     @Test func `a channel keeps its members, session and revision`() throws {
@@ -170,6 +177,7 @@ extension PropertyWorld {
             return
         }
         expect(!isFull && !isMismatched, "who gets a place, connected members or not")
+        run.note("\(id) joins \(request.channel), \(request.role)")
         bundles[id] = request.bundleID.map { "\($0) \(request.network)" } ?? id.value
         peers[id] = place.peer
         locations[place.peer] = place.location
@@ -192,6 +200,7 @@ extension PropertyWorld {
             let isSimulcast = track.kind == .video && Bool.random(using: &generator)
             return Publication(mid: track.mid, kind: track.kind, rids: isSimulcast ? rids : [])
         }
+        run.note("\(id) is set up with \(publications.map(\.mid))")
         people[id]?.isActive = true
         let name = person.request.channel
         if person.request.role.watches, let spotlight = person.request.spotlight {
@@ -253,11 +262,13 @@ extension PropertyWorld {
             played[TrackID(peer: peers[id]!, mid: mid)] = nil
         }
         let added = newSlots(of: id, using: &generator)
+        run.note("\(id) has \(added.count) slots more and \(removed.count) fewer")
         perform(try model.slotsChanged(of: id, add: added, remove: removed))
     }
 
     private mutating func connect(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator), let person = people[id] else { return }
+        run.note("\(id) connects")
         if person.isActive, !person.isConnected { arrived(id) }
         people[id]?.isTransportUp = true
         perform(model.received(.connected(over: .udp), from: peers[id]!))
@@ -265,6 +276,7 @@ extension PropertyWorld {
 
     private mutating func leave(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator) else { return }
+        run.note("\(id) leaves")
         if Bool.random(using: &generator) {
             perform(model.received(.closed(.consentExpired), from: peers[id]!))
         } else {
@@ -275,6 +287,7 @@ extension PropertyWorld {
     private mutating func speak(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator), let track = Self.tracks.randomElement(using: &generator) else { return }
         let begins = Bool.random(using: &generator)
+        run.note("\(id) \(begins ? "begins" : "ceases") to speak in \(track.mid)")
         if track.kind == .audio, people[id]?.publications.contains(where: { $0.mid == track.mid }) == true {
             if begins { people[id]?.speaking.insert(track.mid) } else { people[id]?.speaking.remove(track.mid) }
             if let person = people[id], person.isLive, !person.mutedByOperator.contains(.audio) {
@@ -289,9 +302,11 @@ extension PropertyWorld {
         guard let id = pick(using: &generator, { $1.isLive }), let name = people[id]?.request.channel else { return }
         switch Int.random(in: 0..<3, using: &generator) {
         case 0:
+            run.note("\(id) loses the focus")
             sessions[name]?.turns.append(.dismissed(id))
             perform(try model.unfocusRequested(id, in: name))
         case let choice:
+            run.note("\(id) gets the focus\(choice == 1 ? " for good" : "")")
             sessions[name]?.turns.append(.put(id, isFixed: choice == 1))
             perform(try model.focusRequested(id, in: name, isFixed: choice == 1))
         }
@@ -301,6 +316,7 @@ extension PropertyWorld {
         let name = Self.channels.randomElement(using: &generator)!
         let number = Int.random(in: 1...4, using: &generator)
         guard sessions[name] != nil else { return }
+        run.note("\(name) has \(number) in the spotlight")
         sessions[name]?.number = number
         perform(try model.spotlightNumberChanged(of: name, to: number))
     }
@@ -312,6 +328,7 @@ extension PropertyWorld {
         let scope = isOfChannel ? FilterScope.channel(name) : .connection(name, id)
         var list = (isOfChannel ? sessions[name]?.filters : people[id]?.request.filters) ?? []
         let filter = filter(using: &generator)
+        run.note("\(scope) has filter \(filter.name) changed")
         let effects: [ChannelModel.Effect]
         let isThere = list.contains { $0.name == filter.name }
         list.removeAll { $0.name == filter.name }
@@ -332,6 +349,7 @@ extension PropertyWorld {
         guard let id = pick(using: &generator), let sender = pick(using: &generator) else { return }
         let layer = layer(using: &generator)
         let isForAll = Bool.random(using: &generator)
+        run.note("\(id) requests \(layer) of \(isForAll ? "all" : "\(sender)")")
         guard let effects = try? model.layerRequested(layer, by: id, of: isForAll ? nil : sender) else { return }
         if isForAll { people[id]?.request.layer = layer } else { people[id]?.layers[sender] = layer }
         perform(effects)
@@ -341,6 +359,7 @@ extension PropertyWorld {
         guard let id = pick(using: &generator), let sender = pick(using: &generator) else { return }
         let height = [nil, 180, 720].randomElement(using: &generator)!
         let isForAll = Bool.random(using: &generator)
+        run.note("\(id) requests height \(height ?? 0) of \(isForAll ? "all" : "\(sender)")")
         let effects = try? model.change(of: id) { model throws(RoomError) in
             try model.heightRequested(height, by: id, of: isForAll ? nil : sender)
         }
@@ -353,6 +372,7 @@ extension PropertyWorld {
         guard let id = pick(using: &generator, { $1.request.spotlight != nil }), let sender = pick(using: &generator)
         else { return }
         let layers = Bool.random(using: &generator) ? spotlight(using: &generator) : nil
+        run.note("\(id) requests spotlight layers of \(sender)")
         let effects = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
         guard let effects else { return }
         people[id]?.spotlights[sender] = layers
@@ -371,6 +391,7 @@ extension PropertyWorld {
     private mutating func changeRole(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator), let person = people[id] else { return }
         let role = ChannelRole.allCases.randomElement(using: &generator)!
+        run.note("\(id) becomes \(role)")
         let isInteractive = sessions[person.request.channel]?.profile == .interactive
         let hasRole = person.role.publishes == (role == .host)
         let isPermitted = person.isActive && isInteractive && (hasRole || person.request.role == .sendrecv)
@@ -410,6 +431,7 @@ extension PropertyWorld {
         guard let id = pick(using: &generator), let person = people[id] else { return }
         let kind = MediaKind.allCases.randomElement(using: &generator)!
         let (isMuted, isOwn) = (Bool.random(using: &generator), Bool.random(using: &generator))
+        run.note("\(kind) of \(id) is \(isMuted ? "muted" : "heard")\(isOwn ? "" : " by an operator")")
         let isPermitted = person.isActive && (!isOwn || isMuted || !person.mutedByOperator.contains(kind))
         if isPermitted {
             var muted = isOwn ? person.mutedByItself : person.mutedByOperator
@@ -438,6 +460,7 @@ extension PropertyWorld {
                 source: [nil, nil, .camera, .screen].randomElement(using: &generator)!
             )
         )
+        run.note("\(id) \(request.0 ? "subscribes to" : "unsubscribes from") \(request.1)")
         guard let effects = try? model.subscribe(request.0, request.1, by: id) else { return }
         people[id]?.subscriptions.append(request)
         perform(effects)
@@ -445,6 +468,7 @@ extension PropertyWorld {
 
     private mutating func pass(using generator: inout SeededGenerator) {
         second += Int64.random(in: 0..<80, using: &generator)
+        run.note("it is second \(second)")
         let now = RoomTime(instant: Instant(nanoseconds: second * 1_000_000_000), unixNanoseconds: 0)
         let due = Set(everybody { _, person in person.endSecond.map { $0 <= second } ?? false })
         let effects = model.tick(at: now)

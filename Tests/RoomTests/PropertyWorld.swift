@@ -1,6 +1,6 @@
 import MediaTypes
 import RoomTestSupport
-import Testing
+import SeedSupport
 import Wire
 
 @testable import Room
@@ -63,6 +63,7 @@ struct PropertyWorld {
         var profile: ChannelProfile?
     }
 
+    let run: SeededRun
     var model = SynchronousNode(loopCount: 2)
     var people: [ParticipantID: Person] = [:]
     var peers: [ParticipantID: PeerID] = [:]
@@ -73,10 +74,10 @@ struct PropertyWorld {
     var midNext = 1
     var second: Int64 = 100
     var told: Set<ParticipantID> = []
-    /// Descriptions of failed checks.
-    var faults: [String] = []
     static let channels = [ChannelName("a")!, ChannelName("b")!]
     static let tracks: [(mid: MID, kind: MediaKind)] = [(MID("a")!, .audio), (MID("v")!, .video), (MID("w")!, .video)]
+
+    init(_ run: SeededRun) { self.run = run }
 
     /// Bundles by participant, of those too who left.
     var bundles: [ParticipantID: String] = [:]
@@ -93,8 +94,8 @@ struct PropertyWorld {
 // MARK: - Checks
 
 extension PropertyWorld {
-    mutating func expect(_ holds: Bool, _ what: @autoclosure () -> String, _ line: Int = #line) {
-        if !holds { faults.append("step \(step): \(what()), line \(line)") }
+    func expect(_ holds: Bool, _ what: @autoclosure () -> String, _ line: Int = #line) {
+        run.expect(holds, "\(what()), line \(line)")
     }
 
     func visible(to id: ParticipantID) -> [ParticipantID] {
@@ -230,7 +231,7 @@ extension PropertyWorld {
         return model.channels[name]?.state.session?.recentSpeakers.contains(sender) == true ? .speaker : .other
     }
 
-    mutating func check() {
+    func check() {
         var focus: [ChannelName: [ParticipantID]] = [:]
         for name in Self.channels { focus[name] = focused(in: name) }
         for (id, person) in people where person.isActive {
@@ -314,7 +315,7 @@ extension PropertyWorld {
         if !people.values.contains(where: { $0.request.channel == name }) { sessions[name] = nil }
     }
 
-    private mutating func checkNews(_ content: Notification.Content, _ ids: [ParticipantID]) {
+    private func checkNews(_ content: Notification.Content, _ ids: [ParticipantID]) {
         expect(Set(ids).count == ids.count, "nobody is told twice")
         let isOfICE = if case .iceStateChanged = content { true } else { false }
         let hear = ids.allSatisfy { id in

@@ -2,16 +2,17 @@ import Client
 import MediaTypes
 import Room
 import RoomTestSupport
+import SeedSupport
 import TestSupport
 import Wire
 
 @testable import Forwarding
 
 /// Some seconds of nodes that a seed draws: rooms whose participants come, go, vanish, change addresses and restart ICE on
-/// a network that treats them badly, then a quiet time, then the end. ``faults`` says what was not as it has to be.
+/// a network that treats them badly, then a quiet time, then the end.
 final class RandomScenario {
     let world: World
-    private(set) var faults: [String] = []
+    private let run: SeededRun
     private var generator: SeededGenerator
     /// Everybody who ever joined, with who left.
     private var everybody: [RoomParticipant] = []
@@ -23,14 +24,15 @@ final class RandomScenario {
     private let isClean: Bool
     private let rooms: [ChannelName]
     private var nextAddress: UInt32 = 1
-    /// How long the quiet network took until everybody got what they should.
-    private(set) var recovery = Interval.zero
+    /// How many links got a bottleneck.
+    private(set) var limitedLinks = 0
 
-    init(seed: UInt64, isTraced: Bool = false) throws {
-        generator = SeededGenerator(seed: seed &* 0x9E37_79B9)
+    init(_ run: SeededRun, isTraced: Bool = false) throws {
+        self.run = run
+        generator = SeededGenerator(seed: run.seed &* 0x9E37_79B9)
         let nodes = Int.random(in: 1...3, using: &generator)
         let loops = Int.random(in: 1...3, using: &generator)
-        world = try World(seed: seed, nodes: nodes, loops: loops, estimates: .random(using: &generator))
+        world = try World(seed: run.seed, nodes: nodes, loops: loops, estimates: .random(using: &generator))
         isClean = Int.random(in: 0..<3, using: &generator) == 0
         rooms = ["lobby", "kitchen", "study"].compactMap { ChannelName($0) }
         if isTraced { world.trace = Trace() }
@@ -48,7 +50,7 @@ final class RandomScenario {
     }
 
     private func expect(_ holds: Bool, _ what: @autoclosure () -> String) {
-        if !holds { faults.append("\(world.now.nanoseconds / 1_000_000) ms: \(what())") }
+        run.expect(holds, "\(world.now.nanoseconds / 1_000_000) ms: \(what())")
     }
 
     /// Those who are there and connected to the network, in the order of joining.
@@ -56,12 +58,16 @@ final class RandomScenario {
         everybody.filter { $0.endReason == nil && !gone.contains($0.id) && !vanished.contains($0.id) }
     }
 
-    func run() throws {
-        for _ in 0..<Int.random(in: 12...20, using: &generator) {
+    func perform() throws {
+        let count = Int.random(in: 12...20, using: &generator)
+        let end = generator
+        try run.takeSteps(count) { step in
+            generator = step
             try act()
             world.run(for: .milliseconds(.random(in: 10...300, using: &generator)))
             checkAlways()
         }
+        generator = end
         calm()
         checkQuiet()
         end()
@@ -77,27 +83,38 @@ final class RandomScenario {
         case 7, 8: if others.count > 2, let one = others.randomElement(using: &generator) { leave(one) }
         case 9:
             guard others.count > 2, let one = others.randomElement(using: &generator) else { return }
+            run.note("\(one.peer) vanishes")
             vanished.insert(one.id)
             world.vanish(one.host)
         case 10, 11:
             if let one = others.filter(\.isActive).randomElement(using: &generator) { try restartICE(one) }
         case 12:
             guard !isClean, let one = others.filter(\.isActive).randomElement(using: &generator) else { return }
-            world.move(one.host, to: address(like: one.host.address))
+            let target = address(like: one.host.address)
+            run.note("\(one.peer) moves to \(target)")
+            world.move(one.host, to: target)
             try restartICE(one)
         case 13:
             guard !isClean, let one = others.randomElement(using: &generator) else { return }
             var link = world.network.standard
             let start = world.now + .milliseconds(.random(in: 0...100, using: &generator))
-            link.outages = [start..<start + .milliseconds(.random(in: 10...1_500, using: &generator))]
+            let outage = start..<start + .milliseconds(.random(in: 10...1_500, using: &generator))
+            link.outages = [outage]
+            run.note("\(one.peer) is cut off for \(outage.upperBound - start), \(start - world.now) from now")
             world.network.conditions[one.host.address] = link
-        case 14: others.randomElement(using: &generator)?.client?.setSending(.random(using: &generator))
-        // On a limited link the lengths of DTLS records, which no seed draws, move everything after them.
-        case 15 where world.trace == nil:
+        case 14:
+            guard let one = others.randomElement(using: &generator) else { return }
+            let isSending = Bool.random(using: &generator)
+            run.note("\(one.peer) \(isSending ? "sends" : "stops sending")")
+            one.client?.setSending(isSending)
+        case 15:
             guard !isClean, let one = others.randomElement(using: &generator) else { return }
+            let rate = Int.random(in: 40_000...600_000, using: &generator)
+            run.note("the link of \(one.peer) carries \(rate) bit/s")
             var link = world.network.standard
-            link.rate = .random(in: 40_000...600_000, using: &generator)
+            link.rate = rate
             world.network.conditions[one.host.address] = link
+            limitedLinks += 1
         default: break
         }
     }
@@ -121,7 +138,9 @@ final class RandomScenario {
         settings.media.video?.framesPerSecond = 10
         if Int.random(in: 0..<3, using: &generator) == 0 { settings.rids = ["r0", "r1"].compactMap { RID($0) } }
         settings.setupDelay = .milliseconds(.random(in: 0...60, using: &generator))
-        everybody.append(try world.join(settings))
+        let participant = try world.join(settings)
+        run.note("\(participant.peer) joins \(room) at \(settings.node), \(settings.role) of \(settings.following)")
+        everybody.append(participant)
     }
 
     /// A viewer beside the rooms, on another node, watches a publisher over the link between the nodes.
@@ -132,6 +151,7 @@ final class RandomScenario {
         guard let node = nodes.randomElement(using: &generator), let loop = node.loops.randomElement(using: &generator)
         else { return }
         let viewer = try world.watch(loop: loop)
+        run.note("a viewer at \(node.number) watches \(publisher.peer)")
         let arrivals = Arrivals()
         arrivals.attach(to: viewer, of: world)
         try world.connect(viewer, to: publisher.host)
@@ -143,6 +163,7 @@ final class RandomScenario {
     }
 
     private func leave(_ participant: RoomParticipant) {
+        run.note("\(participant.peer) leaves")
         gone.insert(participant.id)
         let host = participant.host
         // Some clients close their connection, others leave by signaling alone.
@@ -156,6 +177,7 @@ final class RandomScenario {
 
     private func restartICE(_ participant: RoomParticipant) throws {
         guard isKnown(participant), participant.host.core.peer(participant.peer) != nil else { return }
+        run.note("\(participant.peer) restarts ICE")
         try world.restartICE(participant.host)
     }
 
@@ -215,7 +237,6 @@ final class RandomScenario {
             if missing.isEmpty { break }
             requestKeyFrames(since: start)
         }
-        recovery = world.now - start
         for what in missing { expect(false, "after ten quiet seconds \(what)") }
     }
 

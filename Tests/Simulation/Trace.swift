@@ -5,10 +5,10 @@ import Wire
 
 /// Everything that happens in a world, as one number.
 ///
-/// It covers the instant, both addresses and the kind of every datagram that is sent; of STUN all bytes; of RTP and RTCP the
-/// length and the plain header; of RTP that arrives at participants of rooms the decrypted payload; and every event of a
-/// peer and every effect of a channel. It leaves out what comes from OpenSSL's own entropy: the bytes and lengths of
-/// DTLS, ciphertexts and tags.
+/// It covers the instant, both addresses and the length of every datagram that is sent; of STUN all bytes, of RTP and RTCP the
+/// plain header, of DTLS the kind; the instant at which every datagram arrives; of RTP that arrives at participants of rooms
+/// the decrypted payload; and every event of a peer and every effect of a channel. It leaves out what comes from OpenSSL's
+/// own entropy: the bytes of DTLS, the lengths of its handshake, ciphertexts and tags.
 struct Trace: Equatable {
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     /// What was noted.
@@ -50,15 +50,22 @@ struct Trace: Equatable {
         begin(at: now)
         mix(from)
         mix(to)
+        mix(UInt64(VirtualNetwork.repeatableLength(bytes)))
         guard let first = bytes.first else { return }
         switch first {
         case 0...3: mix(unsafe bytes.span.bytes)
         case 128...191:
             let isRTCP = bytes.count > 1 && (192...223).contains(bytes[1])
-            mix(UInt64(bytes.count))
             mix(unsafe bytes.span.bytes.extracting(0..<min(bytes.count, isRTCP ? 8 : 12)))
         default: mix(UInt64(first))
         }
+    }
+
+    /// A datagram that arrives.
+    mutating func note(arrivalAt to: TransportAddress, from: TransportAddress, at now: Instant) {
+        begin(at: now)
+        mix(from)
+        mix(to)
     }
 
     /// Media that arrived, decrypted.

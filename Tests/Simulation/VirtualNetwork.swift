@@ -67,13 +67,14 @@ struct VirtualNetwork {
         if let rate = link.rate {
             let bottleneck = Bottleneck(host: host, isInbound: host == to)
             let start = max(now, freeAt[bottleneck] ?? now)
+            let length = Self.repeatableLength(bytes) + 28
             guard start - now <= link.queue else {
                 lost += 1
-                onBottleneck?(host, host == to, bytes.count + 28, nil)
+                onBottleneck?(host, host == to, length, nil)
                 return
             }
-            onBottleneck?(host, host == to, bytes.count + 28, start - now)
-            departure = start + Interval(nanoseconds: Int64(bytes.count + 28) * 8_000_000_000 / Int64(rate))
+            onBottleneck?(host, host == to, length, start - now)
+            departure = start + Interval(nanoseconds: Int64(length) * 8_000_000_000 / Int64(rate))
             freeAt[bottleneck] = departure
         }
         if link.outages.contains(where: { $0.contains(now) }) || chance(link.loss) {
@@ -85,6 +86,15 @@ struct VirtualNetwork {
         duplicated += 1
         enqueue(bytes, from, to, at: departure + delay(link))
     }
+
+    /// The bytes that a bottleneck carries for a datagram. Signatures of ECDSA have a random length (RFC 3279 §2.2.3), which no
+    /// seed repeats, so those of a DTLS handshake count as many as they have on average.
+    static func repeatableLength(_ bytes: [UInt8]) -> Int {
+        // In a channel of TURN too (RFC 8656 §12.4).
+        let start = bytes.first.map { 0x40...0x4F ~= $0 } == true ? 4 : 0
+        return bytes.count > start && 20...22 ~= bytes[start] ? start + handshakeBytes : bytes.count
+    }
+    private static let handshakeBytes = 450
 
     mutating func popDue(at now: Instant) -> Datagram? {
         guard let first = heap.first, first.deliverAt <= now else { return nil }

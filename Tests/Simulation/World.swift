@@ -541,6 +541,7 @@ final class World {
             self.nextTick = nodes.allSatisfy(\.rooms.isEmpty) ? nil : nextTick + .seconds(1)
         }
         while let datagram = network.popDue(at: now) {
+            trace?.note(arrivalAt: datagram.to, from: datagram.from, at: now)
             guard let host = hosts[datagram.to] else {
                 undeliverable += 1
                 continue

@@ -1,4 +1,5 @@
 import Client
+import SeedSupport
 import TestSupport
 import Testing
 import Wire
@@ -24,21 +25,29 @@ import Wire
         var ways: [Way: LinkConditions] = [:]
     }
 
-    @Test(arguments: 1_201..<1_207 as Range<UInt64>)
-    func `whatever a link does, each packet reaches a node once, and media go on when it is well`(_ seed: UInt64) throws
-    {
-        let world = try World(seed: seed, nodes: 3, sealsNodeLinks: true)
+    @Test(arguments: Seeds.cases(1_201..<1_207))
+    func `whatever a link does, each packet reaches a node once, and media go on when it is well`(seeds: Seeds) async {
+        for failure in await seeds.failures(of: Self.self, Self.run) { Issue.record("\(failure)") }
+    }
+
+    private static func run(_ run: SeededRun) throws {
+        let world = try World(seed: run.seed, nodes: 3, sealsNodeLinks: true)
         let call = try CallAcrossLoops(world)
-        var generator = SeededGenerator(seed: seed)
         let network = Network()
         world.network.between = { network.ways[Way(from: $0, to: $1)] }
         let addresses = world.loops.map(\.address)
-        for _ in 0..<8 {
+        run.takeSteps(8) { generator in
             let pair = addresses.shuffled(using: &generator).prefix(2)
-            let fault = Self.conditions.randomElement(using: &generator)
+            let fault = Self.conditions.indices.randomElement(using: &generator).map { Self.conditions[$0] }
+            let isBothWays = Bool.random(using: &generator)
+            let ways = "\(pair[0]) \(isBothWays ? "and" : "to") \(pair[1])"
+            run.note("\(ways): \(fault.map { "\($0)" } ?? "no fault")")
             network.ways[Way(from: pair[0], to: pair[1])] = fault
-            if Bool.random(using: &generator) { network.ways[Way(from: pair[1], to: pair[0])] = fault }
-            if Int.random(in: 0..<3, using: &generator) == 0 { network.ways = [:] }
+            if isBothWays { network.ways[Way(from: pair[1], to: pair[0])] = fault }
+            if Int.random(in: 0..<3, using: &generator) == 0 {
+                run.note("all links are well")
+                network.ways = [:]
+            }
             world.run(for: .milliseconds(Int.random(in: 300...2_500, using: &generator)))
         }
         network.ways = [:]
@@ -47,15 +56,14 @@ import Wire
         let before = call.viewers.map { $0.client?.video?.framesDecoded ?? 0 }
         world.run(for: .seconds(2))
         for (number, viewer) in call.viewers.enumerated() {
-            #expect(viewer.client?.video?.framesDecoded ?? 0 >= before[number] + 50, "O7 at \(number), seed \(seed)")
-            #expect(viewer.client?.video?.duplicates == 0, "O2 at \(number), seed \(seed)")
-            #expect(viewer.client?.audioReceived?.duplicates == 0, "O2 at \(number), seed \(seed)")
+            run.expect(viewer.client?.video?.framesDecoded ?? 0 >= before[number] + 50, "O7 at \(number)")
+            run.expect(viewer.client?.video?.duplicates == 0, "O2 at \(number)")
+            run.expect(viewer.client?.audioReceived?.duplicates == 0, "O2 at \(number)")
         }
         // O2: no node is sent a packet twice but to repair it, and none passes on what it got from another one.
         let sent = world.loops.map { $0.core.nodeLinkCounters.sent }
-        #expect(sent[0].packets <= 2 * world.loops[0].core.counters.rtpReceived, "O2, seed \(seed)")
-        #expect(sent[1].packets == 0 && sent[2].packets == 0, "O2, seed \(seed)")
-        // O8
-        for loop in world.loops { #expect(loop.core.nodeLinkStates(at: world.now).count <= 2) }
+        run.expect(sent[0].packets <= 2 * world.loops[0].core.counters.rtpReceived, "O2: packets are repeated")
+        run.expect(sent[1].packets == 0 && sent[2].packets == 0, "O2: packets are passed on")
+        for loop in world.loops { run.expect(loop.core.nodeLinkStates(at: world.now).count <= 2, "O8") }
     }
 }
