@@ -167,11 +167,12 @@ class LoosenedTests(unittest.TestCase):
         self.assert_clean()
 
     def test_what_is_no_bound_may_change(self) -> None:
-        for index, name in ((2, "Before"), (3, "After"), (2, "Before again")):
-            commit = self.repository.commit(name, **{separate(row[1], place): row[index] for place, row in enumerate(NEUTRAL)})
-            if name == "Before":
-                self.repository.base = commit
-        self.assert_clean()
+        before = {separate(path, index): before for index, (_, path, before, _) in enumerate(NEUTRAL)}
+        after = {separate(path, index): after for index, (_, path, _, after) in enumerate(NEUTRAL)}
+        for old, new in ((before, after), (after, before)):
+            self.repository.base = self.repository.commit("Before", **old)
+            self.repository.commit("After", **new)
+            self.assert_clean()
 
     def test_a_reason_in_the_message_or_in_a_later_one_is_enough(self) -> None:
         rows = ROWS + REMOVED
@@ -205,6 +206,18 @@ class LoosenedTests(unittest.TestCase):
                     self.assert_clean()
                 else:
                     self.assert_found("JOIN_SECONDS_MAX 1 → 2")
+
+    def test_a_reason_may_shorten_the_name_to_whole_words(self) -> None:
+        before = {PYTHON: "def test_it():\n    wait_until(look, 'a picture', 5)\n"}
+        after = {PYTHON: "def test_it():\n    wait_until(look, 'a picture', 10)\n"}
+        for name, is_enough in [("wait_until 'a picture'", True), ("`test_it`", True), ("until", False), ("another picture", False)]:
+            with self.subTest(name):
+                self.repository.base = self.repository.commit("Before", **before)
+                self.repository.commit(f"After\n\nLoosens: {name} 5 s → 10 s because the picture is larger", **after)
+                if is_enough:
+                    self.assert_clean()
+                else:
+                    self.assert_found("test_it wait_until 'a picture': limit 5 s → 10 s")
 
     def test_a_bound_that_was_put_back_is_enough(self) -> None:
         self.repository.base = self.repository.commit("Before", **{PYTHON: "JOIN_SECONDS_MAX = 1\n"})
