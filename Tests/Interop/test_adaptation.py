@@ -1,6 +1,8 @@
 """Viewers of three simulcast layers behind links that cannot always carry the highest: the node adapts to each of them.
 
 The publisher sends 320, 640 and 1280 pixels at up to 150, 500 and 2500 kbit/s. The viewers judge by their own statistics.
+Two rows show that real browsers take part. The simulations and the scorecard prove how the node adapts, with seeds and without
+a clock, so the other rows are on the soak list.
 """
 
 from __future__ import annotations
@@ -10,7 +12,8 @@ from typing import Callable, Iterator
 import pytest
 
 from harness.chromium import Chromium, ChromiumPage
-from harness.impair import Link, Timeline
+from harness.clocks import assert_clock
+from harness.impair import Link, Timeline, assert_plays
 from harness.node import Node
 from harness.page import Page
 from harness.waiting import wait_until
@@ -18,6 +21,7 @@ from harness.waiting import wait_until
 OpenPage = Callable[..., ChromiumPage]
 StartLink = Callable[..., Link]
 LOW, MIDDLE, HIGH = 320, 640, 1280
+soak = pytest.mark.soak("an encoder of three layers, a decoder and a full link share two processors")
 
 
 @pytest.fixture(scope="module")
@@ -50,14 +54,11 @@ def wait_for_width(viewer: Page, width: int, seconds: float) -> None:
     )
 
 
-def assert_moves(seen: Timeline, frozen_seconds: float = 0.5, concealed: float = 0.05) -> None:
-    """The picture moves, nearly without freezes, and the sound is the publisher's."""
-    busy = min(0.7, seen.waited / seen.seconds)
-    assert seen.frames_per_second >= 18 * (1 - busy), seen
-    assert seen.grown("freezeSeconds") <= frozen_seconds + seen.waited, seen
-    assert seen.concealed_share <= concealed + busy, f"{seen.concealed_share:.2f} of the sound was concealed\n{seen}"
+def assert_moves(seen: Timeline, frozen_seconds: float = 0.5) -> None:
+    assert_plays(seen, frames_per_second=18, frozen_seconds=frozen_seconds)
 
 
+@pytest.mark.parametrize("open_viewer", ["chromium", pytest.param("firefox", marks=soak)], indirect=True)
 def test_a_viewer_of_a_narrow_link_gets_the_middle_layer(
     layers: str, open_viewer: Callable[[str], Page], link: StartLink
 ) -> None:
@@ -67,11 +68,10 @@ def test_a_viewer_of_a_narrow_link_gets_the_middle_layer(
     seen = Timeline.watch(viewer.other, 13).last(7)
     assert_moves(seen)
     # An encoder without a free processor makes fewer frames: the highest layer may fit the link for a moment.
-    above = [one for one in seen.samples if (one.get("width") or 0) > MIDDLE]
-    assert len(above) <= 2, f"the highest layer does not fit the link\n{seen}"
+    assert_clock(max(seen.widths) <= MIDDLE, f"the highest layer does not fit the link\n{seen}")
     assert seen.kilobits_per_second <= 800
     # Audio and the middle layer fit.
-    wait_for_width(viewer, MIDDLE, 10)
+    assert_clock(viewer.other()["width"] >= MIDDLE, seen)
 
 
 def test_a_link_that_narrows_and_widens_again(layers: str, open_page: OpenPage, link: StartLink) -> None:
@@ -80,14 +80,15 @@ def test_a_link_that_narrows_and_widens_again(layers: str, open_page: OpenPage, 
     wait_for_width(viewer, HIGH, 20)
     changing.change("down", "rate=600k")
     narrow = Timeline.watch(viewer.other, 14)
-    assert narrow.longest_pause <= 4 + narrow.waited, narrow
-    assert max(narrow.last(7).widths) <= MIDDLE, narrow
+    assert_clock(narrow.longest_pause <= 4, narrow)
+    assert_clock(max(narrow.last(7).widths) <= MIDDLE, narrow)
     assert_moves(narrow.last(7))
     changing.change("down", "rate=3.5M")
     wait_for_width(viewer, HIGH, 25)
     assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
 
 
+@soak
 def test_random_loss_alone_does_not_lower_the_layer(
     layers: str, open_viewer: Callable[[str], Page], link: StartLink
 ) -> None:
@@ -96,9 +97,10 @@ def test_random_loss_alone_does_not_lower_the_layer(
     wait_for_width(viewer, HIGH, 20)
     seen = Timeline.watch(viewer.other, 8)
     assert_moves(seen, frozen_seconds=1)
-    assert min(seen.widths) >= MIDDLE, seen
+    assert_clock(min(seen.widths) >= MIDDLE, seen)
 
 
+@soak
 def test_a_viewer_recovers_from_an_outage(layers: str, open_page: OpenPage, link: StartLink) -> None:
     broken = link(down="rate=3.5M,delay=30ms,queue=300ms", up="delay=30ms")
     viewer = watch(open_page(broken.origin), layers)
@@ -115,6 +117,7 @@ def test_a_viewer_recovers_from_an_outage(layers: str, open_page: OpenPage, link
     assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
 
 
+@soak
 def test_two_viewers_share_a_narrow_link(layers: str, open_page: OpenPage, link: StartLink) -> None:
     shared = link(down="rate=1600k,delay=30ms,queue=300ms", up="delay=30ms")
     looks = [watch(open_page(shared.origin), layers).other for _ in range(2)]
@@ -123,8 +126,8 @@ def test_two_viewers_share_a_narrow_link(layers: str, open_page: OpenPage, link:
     for _ in range(4):
         both = Timeline.watch_all(looks, 8)
         rates = sorted(seen.kilobits_per_second for seen in both)
-        if rates[1] <= 4 * rates[0] and all(seen.grown("freezeSeconds") <= 1 for seen in both):
+        if rates[1] <= 4 * rates[0]:
             break
-    assert rates[1] <= 4 * rates[0], f"one viewer takes most of the link: {rates} kbit/s\n{both}"
+    assert_clock(rates[1] <= 4 * rates[0], f"one viewer takes most of the link: {rates} kbit/s\n{both}")
     for seen in both:
         assert_moves(seen, frozen_seconds=1)

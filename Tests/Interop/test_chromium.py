@@ -8,7 +8,8 @@ from typing import Callable
 import pytest
 
 from harness.chromium import ChromiumPage
-from harness.machine import STRETCH_MAX, pressure_seconds
+from harness.clocks import assert_clock
+from harness.machine import pressure_seconds
 from harness.node import Node
 from harness.page import Page, watch_and_publish
 from harness.playback import assert_smooth, observe
@@ -22,15 +23,22 @@ OpenPage = Callable[..., ChromiumPage]
 StartTransport = Callable[..., TransportViewer]
 
 
+def assert_prompt(delay: float, seconds_max: float, waiting: float, what: str) -> None:
+    """Asserts that a first frame was shown in time. `waiting` are the seconds in which programs waited for a processor.
+
+    The first frame waits for several programs, one after the other: when their waits explain a delay, it proves nothing.
+    """
+    message = f"first frame {delay:.2f} s after {what}, {waiting:.2f} s of it with programs that wait"
+    assert_clock(delay <= seconds_max, message, delay - waiting <= seconds_max or None)
+
+
 def call(open_page: OpenPage, node: Node, channel: str, **publication: object) -> tuple[Page, Page]:
     """Returns a page that watches and a page that publishes, once the first frame is shown."""
-    # The first frame waits for several programs, one after the other.
     waited = pressure_seconds()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, **publication)
     shown = viewer.first_frame_at()
     delay = (shown - publisher.published()["clickedAt"]) / 1000
-    wait = min(pressure_seconds() - waited, (STRETCH_MAX - 1) * FIRST_FRAME_SECONDS_MAX)
-    assert delay <= FIRST_FRAME_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the click, {wait:.2f} s of it waiting"
+    assert_prompt(delay, FIRST_FRAME_SECONDS_MAX, pressure_seconds() - waited, "the click")
     return viewer, publisher
 
 
@@ -51,6 +59,7 @@ def test_a_published_camera_plays_in_another_page(
     assert publisher.stats()["publish"]["connections"] == 1
 
 
+@pytest.mark.soak("half a minute of a browser's clock; the rows of each codec prove the same in seconds")
 def test_half_a_minute_of_vp8_passes_without_a_freeze(
     open_page: OpenPage, transport: StartTransport, node: Node, channel: str
 ) -> None:
@@ -84,6 +93,7 @@ def test_a_simulcast_publication_is_playable(
     # On a busy machine the publisher's encoder makes all layers smaller. Their shape stays.
     width, height = playback.last["width"], playback.last["height"]
     assert 0 < width <= 1280 and abs(width * 9 - height * 16) <= 32, f"{width} × {height}"
+    assert_clock(width in (320, 640, 1280), f"{width} × {height}")
 
 
 def test_a_viewer_before_its_publisher_stays_through_reload_and_replacement(
@@ -199,14 +209,15 @@ def test_two_publishers_see_each_other(
 
 def test_muting_and_camera_off_reach_the_viewer(open_page: OpenPage, node: Node, channel: str) -> None:
     viewer, publisher = call(open_page, node, channel, source="synthetic")
+    heard = lambda seconds: observe(viewer.other, seconds).energy
     publisher.click("#mute")
-    time.sleep(1)
+    wait_until(lambda: heard(0.5) < 1e-5, "silence", 3, describe=viewer.stats)
     silent = observe(viewer.other, 2)
     assert silent.energy < 1e-4, f"audible while muted: {silent}"
-    assert silent.frames_per_second > 10, f"muting stopped the picture: {silent}"
+    assert silent.frames > 0, f"muting stopped the picture: {silent}"
+    assert_clock(silent.frames_per_second > 10, f"muting held up the picture: {silent}")
     publisher.click("#mute")
-    time.sleep(0.5)
-    assert observe(viewer.other, 2).energy > 1e-4, "not audible after unmuting"
+    wait_until(lambda: heard(0.5) > 1e-4, "sound after unmuting", 2.5, describe=viewer.stats)
 
 
 def test_a_late_viewer_sees_the_picture_immediately(open_page: OpenPage, node: Node, channel: str) -> None:
@@ -221,6 +232,5 @@ def test_a_late_viewer_sees_the_picture_immediately(open_page: OpenPage, node: N
         viewer.open_channel(channel)
         viewer.watched()
         delay = (viewer.first_frame_at() - viewer.other()["connectedAt"]) / 1000
-        wait = min(pressure_seconds() - waited, (STRETCH_MAX - 1) * LATECOMER_SECONDS_MAX)
-        assert delay <= LATECOMER_SECONDS_MAX + wait, f"first frame {delay:.2f} s after the connection, {wait:.2f} s waiting"
+        assert_prompt(delay, LATECOMER_SECONDS_MAX, pressure_seconds() - waited, "the connection")
         viewer.close()

@@ -37,7 +37,7 @@ def test_a_viewer_reports_by_rfc_8888(reporter: Chromium, chromium: Chromium, no
     wait_until(
         lambda: sending(viewer)["limit"] == "demand" and sending(viewer)["target_bits_per_second"] > 700_000,
         "a target for all that is wanted",
-        40,
+        20,
         describe=lambda: str(sending(viewer)),
     )
     # The same page without the trial, and the publisher, stay with transport-cc.

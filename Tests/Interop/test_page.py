@@ -318,7 +318,7 @@ def test_a_browser_that_forbids_sound_shows_a_button_for_it(
         "   .observe(document.querySelector('#unmute'), { attributeFilter: ['hidden'] });"
         " document.querySelector('#join-form').requestSubmit(); })"
     )
-    with viewer.tab.expect_console_message(lambda message: message.text == "sound is off", timeout=60_000):
+    with viewer.tab.expect_console_message(lambda message: message.text == "sound is off", timeout=20_000):
         viewer.page.goto(f"{node.origin}/?channel={channel}&how=watch")
     assert viewer.text("#unmute") == "Sound is off. Turn it on"
     is_muted = "document.querySelector('.tile video').muted"

@@ -15,8 +15,9 @@ import websockets
 import websockets.sync.client
 
 from harness.chromium import ChromiumPage
+from harness.clocks import assert_clock
 from harness.webhooks import WebhookServer
-from harness.load import SENDS_ALL, run_load
+from harness.load import SENDS_ALL, assert_lossless, assert_none_lost, is_starved, run_load
 from harness.members import Join
 from harness.node import BINARY, Node
 from harness.peers import Peer
@@ -137,7 +138,8 @@ def test_a_disconnect_closes_the_websocket_cleanly(join: Join, node: Node, chann
     member = join("sendonly").connected()
     # Seconds by the client's clock, without the end of its process.
     ended = member.end()
-    assert ended["finished"] and ended["seconds"] < 5, ended
+    # Without an end the client gives up after 10 s.
+    assert_clock(ended["finished"] and ended["seconds"] < 5, ended)
     assert (member.last("closed")["code"], member.last("closed")["reason"]) == (1000, "TYPE-DISCONNECT")
     wait_until(lambda: not node.publishing(channel), "the member's end at the node", 5)
 
@@ -267,16 +269,16 @@ def load(node: Node, channel: str, *options: str) -> dict:
 def test_two_hundred_members_join_at_once(own_node: Callable[..., Node], channel: str) -> None:
     result = load(own_node(*SENDS_ALL), channel, "--publishers", "1", "--subscribers", "199", "--video-kbps", "100")
     assert (result["signaling"], result["publishersConnected"], result["subscribersConnected"]) == ("sora", 1, 199)
-    assert result["connectMilliseconds"]["max"] < 10_000, result["connectMilliseconds"]
-    assert (result["tracksMissing"], result["window"]["video"]["packetsLost"]) == (0, 0), result["window"]
+    assert result["tracksMissing"] == 0, result
+    assert_none_lost(result, "packetsLost")
+    times = result["connectMilliseconds"]
+    assert_clock(times["max"] < 10_000, times, is_starved(result) or None)
 
 
 def test_in_a_call_of_sixteen_all_members_receive_all_others(own_node: Callable[..., Node], channel: str) -> None:
     result = load(own_node(*SENDS_ALL), channel, "--conference", "16", "--video-kbps", "100", "--audio")
-    assert result["tracksMissing"] == 0
-    for kind in ("video", "audio"):
-        figures = result["window"][kind]
-        assert (figures["subscribersSilent"], figures["packetsLost"], figures["packetsWithheld"]) == (0, 0, 0), figures
+    assert result["tracksMissing"] == 0 and {"video", "audio"} <= result["window"].keys()
+    assert_lossless(result)
 
 
 # Channels shared by all protocols.

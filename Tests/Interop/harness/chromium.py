@@ -47,7 +47,7 @@ class ChromiumPage(Page):
         return self.tab.evaluate(f"async () => {expression}" if not expression.startswith("{") else expression)
 
     def click(self, selector: str) -> None:
-        self.tab.click(selector, timeout=20_000)
+        self.tab.click(selector, timeout=5000)
 
     def close(self) -> None:
         self.tab.close(run_before_unload=False)

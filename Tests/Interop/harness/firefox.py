@@ -17,6 +17,7 @@ from typing import Any
 
 from websockets.sync.client import connect
 
+from .clocks import ClockMissed
 from .page import Page
 
 EXECUTABLE = os.environ.get("NAGARE_FIREFOX", "/usr/bin/firefox-esr")
@@ -45,7 +46,7 @@ PREFERENCES: dict[str, Any] = {
     "media.gmp-manager.updateEnabled": False,
 }
 
-COMMAND_SECONDS = 60
+COMMAND_SECONDS = 30
 
 
 class BiDiError(Exception):
@@ -95,7 +96,7 @@ class Firefox:
             if self.process.poll() is not None:
                 raise AssertionError(f"Firefox ended during its start ({self.process.returncode}): {log[-500:]}")
             time.sleep(0.1)
-        raise AssertionError(f"Firefox did not start within {COMMAND_SECONDS} s")
+        raise ClockMissed(f"Firefox did not start within {COMMAND_SECONDS} s")
 
     def _listen(self) -> None:
         try:
@@ -113,7 +114,7 @@ class Firefox:
         try:
             answer = self.answers.get(timeout=COMMAND_SECONDS)
         except queue.Empty:
-            raise AssertionError(f"Firefox did not answer {method} within {COMMAND_SECONDS} s") from None
+            raise ClockMissed(f"Firefox did not answer {method} within {COMMAND_SECONDS} s") from None
         if answer.get("type") == "error" or answer["id"] != self.number:
             raise BiDiError(f"{method}: {answer.get('error')}: {answer.get('message')}")
         return answer["result"]

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 from typing import Any, Callable
 
+from .clocks import ClockMissed
 from .machine import WaitMeter
 from .node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_tcp_port
+from .transport import Miss
 from .waiting import wait_until
 
 LINE = re.compile(r"down +([\d.]+) Mbit/s, +(\d+) dropped, queue +(\d+) ms .* up +([\d.]+) Mbit/s, +(\d+) dropped")
@@ -68,10 +70,10 @@ class Link:
 class Timeline:
     """A viewer's numbers, twice a second."""
 
-    def __init__(self, samples: list[dict[str, Any]], waited: float) -> None:
+    def __init__(self, samples: list[dict[str, Any]], waits: list[float]) -> None:
         self.samples = samples
-        # Seconds in which programs of the test waited for a processor.
-        self.waited = waited
+        # Seconds that a program of the test waited for a processor before each sample.
+        self.waits = waits
 
     @staticmethod
     def watch(look: Callable[[], dict[str, Any]], seconds: float) -> "Timeline":
@@ -82,17 +84,24 @@ class Timeline:
         """Watches several viewers at once."""
         meter, end = WaitMeter(), time.monotonic() + seconds
         samples: list[list[dict[str, Any]]] = [[look()] for look in looks]
+        waits = [0.0]
         while time.monotonic() < end:
             time.sleep(min(0.5, max(0.05, end - time.monotonic())))
             for look, own in zip(looks, samples):
                 own.append(look())
-        waited = meter.lap().waited
-        return [Timeline(own, waited) for own in samples]
+            waits.append(meter.lap().waited)
+        return [Timeline(own, waits) for own in samples]
 
     def last(self, seconds: float) -> "Timeline":
         """The end of the timeline."""
         start = self.samples[-1]["at"] - seconds * 1000
-        return Timeline([one for one in self.samples if one["at"] >= start], self.waited)
+        kept = [one for one in self.samples if one["at"] >= start]
+        return Timeline(kept, self.waits[-len(kept) :])
+
+    @property
+    def waited(self) -> float:
+        """Seconds in which programs of the test waited for a processor."""
+        return sum(self.waits)
 
     def grown(self, key: str) -> float:
         return (self.samples[-1].get(key) or 0) - (self.samples[0].get(key) or 0)
@@ -140,3 +149,25 @@ class Timeline:
             for one in self.samples
         ]
         return f"{self.waited:.1f} s waiting for a processor\n" + "\n".join(rows)
+
+
+def assert_plays(
+    seen: Timeline, frames_per_second: float = 20, frozen_seconds: float = 0.5, concealed: float = 0.05
+) -> None:
+    """Asserts that the picture moves, nearly without freezes, and that the sound is the publisher's.
+
+    Waits for a processor meanwhile prove a missed bound to be the machine's; without them, the whole row tells.
+    """
+    share = min(1.0, seen.waited / seen.seconds)
+    missed: list[Miss] = []
+    if seen.frames_per_second < frames_per_second:
+        starved = seen.frames_per_second >= frames_per_second * (1 - share)
+        missed.append(Miss(f"{seen.frames_per_second:.1f} frames a second", starved))
+    frozen = seen.grown("freezeSeconds")
+    if frozen > frozen_seconds:
+        missed.append(Miss(f"the picture was frozen for {frozen:.1f} s", frozen <= frozen_seconds + seen.waited))
+    if seen.concealed_share > concealed:
+        starved = seen.concealed_share <= concealed + share
+        missed.append(Miss(f"{seen.concealed_share:.2f} of the sound was concealed", starved))
+    if missed:
+        raise ClockMissed(f"{'; '.join(map(str, missed))}\n{seen}", all(one.is_starved for one in missed) or None)

@@ -1,30 +1,43 @@
-"""Honest clients during an attack: a call with 20 viewers, and clients that join one after the other."""
+"""Honest clients during attacks: a call with 20 viewers, and clients that join one after the other."""
 
 from __future__ import annotations
 
-import json
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
 import subprocess
 import threading
 import time
+import traceback
 from dataclasses import dataclass, field
 from typing import Callable
 
 import httpx
 
-from .load import load_command
+from .load import load_command, report_of
 from .node import ENVIRONMENT, Node
 from .offers import SDP, offer
 from .waiting import wait_until
 
 VIEWERS = 20
-# Media is measured before, during and after the attack.
-MEASURED_SECONDS = 5
+# The run of the call ends after the last attack. It would end by itself after this time.
+CALL_SECONDS_MAX = 600
 ATTACK_SECONDS_MAX = 30
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.
 ATTACKER_NICENESS = 15
+
+# An attack runs for a few seconds, and returns how many things it delivered.
+Attack = Callable[[Node], int | None]
+
+
+@dataclass(frozen=True)
+class Join:
+    """A join of a newcomer: when it began, on the monotonic clock, and how long it took."""
+
+    began: float
+    seconds: float
 
 
 @dataclass
@@ -32,8 +45,9 @@ class Newcomers:
     """Clients that join and leave over WHIP, ten a second, until `stop`."""
 
     node: Node
-    seconds: list[float] = field(default_factory=list)
-    failures: list[str] = field(default_factory=list)
+    joins: list[Join] = field(default_factory=list)
+    # When each failure happened, and what it was.
+    failures: list[tuple[float, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stop = threading.Event()
@@ -48,17 +62,13 @@ class Newcomers:
                 began = time.monotonic()
                 try:
                     answer = client.post(f"/whip/newcomer-{number % 5}", headers=SDP, content=offer("sendonly"))
+                    self.joins.append(Join(began, time.monotonic() - began))
+                    if answer.status_code == 201:
+                        client.delete(answer.headers["Location"])
+                    else:
+                        self.failures.append((began, f"{answer.status_code} {answer.text}"))
                 except httpx.TransportError as error:
-                    self.failures.append(repr(error))
-                    continue
-                self.seconds.append(time.monotonic() - began)
-                if answer.status_code != 201:
-                    self.failures.append(f"{answer.status_code} {answer.text}")
-                    continue
-                try:
-                    client.delete(answer.headers["Location"])
-                except httpx.TransportError as error:
-                    self.failures.append(repr(error))
+                    self.failures.append((began, repr(error)))
 
     def stop(self) -> None:
         self._stop.set()
@@ -66,26 +76,99 @@ class Newcomers:
         assert not self._thread.is_alive(), "a newcomer was never answered"
 
 
-def _attack(act: Callable[[Node], None], node: Node) -> None:
+@dataclass
+class Attacks:
+    """The attacks that ran, one after the other: when each began, and what it delivered."""
+
+    began: dict[str, float] = field(default_factory=dict)
+    delivered: dict[str, int | None] = field(default_factory=dict)
+
+    def at(self, moment: float) -> str:
+        """The attack that was running, or the last one before."""
+        return next((name for name, began in reversed(self.began.items()) if began <= moment), "no attack yet")
+
+
+class CallProgress:
+    """The lines that the call's load generator wrote, with the time of each: one a second."""
+
+    def __init__(self, load: subprocess.Popen[str]) -> None:
+        self.lines: list[tuple[float, str]] = []
+        self._load = load
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        for line in self._load.stderr:
+            self.lines.append((time.monotonic(), line.rstrip()))
+
+    def during(self, attacks: Attacks) -> list[str]:
+        return [f"{attacks.at(at)}: {line}" for at, line in self.lines]
+
+
+@dataclass
+class Outcome:
+    """What attacks did to honest clients."""
+
+    report: dict
+    newcomers: Newcomers
+    attacks: Attacks
+    progress: list[str]
+
+
+def _attack(attacks: dict[str, Attack], node: Node, results: multiprocessing.connection.Connection) -> None:
     os.nice(ATTACKER_NICENESS)
-    act(node)
+    for name, act in attacks.items():
+        results.send((name, time.monotonic()))
+        try:
+            results.send((name, act(node)))
+        except BaseException:
+            results.send((name, traceback.format_exc()))
+            raise
 
 
-def attack_during_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict, Newcomers]:
-    """Runs an attack in a process of its own during a call. Returns the report of the call, and the newcomers."""
-    options = ("--subscribers", str(VIEWERS), "--video-kbps", "1000", "--audio", "--duration", str(MEASURED_SECONDS))
+def _run_all(attacks: dict[str, Attack], attacker: multiprocessing.process.BaseProcess,
+             results: multiprocessing.connection.Connection, seen: Attacks) -> None:  # fmt: skip
+    """Waits until each attack has ended, and writes down when it began and what it delivered."""
+
+    def message(name: str) -> object:
+        wait_until(lambda: results.poll() or attacker.exitcode is not None, f"the end of {name}", ATTACK_SECONDS_MAX)
+        assert results.poll(), f"the process of the attack {name} ended with {attacker.exitcode}"
+        sender, content = results.recv()
+        assert sender == name, (sender, name)
+        return content
+
+    for name in attacks:
+        seen.began[name] = message(name)
+        answer = message(name)
+        assert not isinstance(answer, str), f"the attack {name} itself failed: {answer}"
+        seen.delivered[name] = answer
+
+
+def attack_during_a_call(node: Node, attacks: dict[str, Attack]) -> Outcome:
+    """Runs attacks one after the other, in a process of their own, during one call."""
+    options = ("--subscribers", str(VIEWERS), "--video-kbps", "1000", "--audio", "--duration", str(CALL_SECONDS_MAX))
     command = load_command(node, *options, "--join-rate", "50", channel="neighbour")
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
+    progress, seen = CallProgress(load), Attacks()
+    context = multiprocessing.get_context("fork")
+    results, end = context.Pipe(duplex=False)
+    attacker = context.Process(target=_attack, args=(attacks, node, end))
     newcomers = None
-    attacker = multiprocessing.get_context("fork").Process(target=_attack, args=(act, node))
     try:
         wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
+        # Media is measured before the first attack, too.
+        time.sleep(1)
         # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
         newcomers = Newcomers(node)
-        wait_until(lambda: attacker.exitcode is not None, "the end of the attack", ATTACK_SECONDS_MAX)
-        assert attacker.exitcode == 0, f"the attack itself failed with {attacker.exitcode}: see its output above"
-        output, errors = load.communicate(timeout=MEASURED_SECONDS + 30)
+        _run_all(attacks, attacker, results, seen)
+        attacker.join(ATTACK_SECONDS_MAX)
+        # And after the last one.
+        time.sleep(1)
+        newcomers.stop()
+        load.send_signal(signal.SIGTERM)
+        output = load.stdout.read()
+        load.wait(30)
     finally:
         if newcomers:
             newcomers.stop()
@@ -93,6 +176,6 @@ def attack_during_a_call(node: Node, act: Callable[[Node], None]) -> tuple[dict,
             attacker.kill()
         if load.poll() is None:
             load.kill()
-            load.communicate()
-    assert load.returncode == 0, errors[-2000:] + output[-2000:]
-    return json.loads(output), newcomers
+            load.wait(10)
+    lines = progress.during(seen)
+    return Outcome(report_of(load.returncode, output, "\n".join(lines)), newcomers, seen, lines)

@@ -14,6 +14,7 @@ from typing import Callable, Iterator
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
+from .clocks import ClockMissed
 from .ports import LOOPBACK, free_media_port, free_tcp_port
 from .waiting import wait_until
 
@@ -97,7 +98,7 @@ class Node:
     def metrics(self) -> dict[str, float]:
         """Every sample of /metrics, by name with labels."""
         with self.reach():
-            text = httpx.get(f"{self.admin}/metrics", timeout=20, verify=self.verify).text
+            text = httpx.get(f"{self.admin}/metrics", timeout=5, verify=self.verify).text
         samples: dict[str, float] = {}
         for family in text_string_to_metric_families(text):
             for sample in family.samples:
@@ -112,7 +113,7 @@ class Node:
     def channel(self, name: str, token: str | None = None) -> dict:
         """The node's description of a channel."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=20).json()
+        return httpx.get(f"{self.origin}/api/channels/{name}", headers=headers, timeout=5).json()
 
     def publishing(self, name: str) -> list[str]:
         """The ids of a channel's publishers."""
@@ -127,7 +128,7 @@ class Node:
     def ask(self, operation: str, **body: object) -> httpx.Response:
         """Calls the admin API."""
         with self.reach():
-            return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=20)
+            return httpx.post(f"{self.admin}/", headers={"x-sora-target": f"Sora_{operation}"}, json=body, timeout=5)
 
     def resident_kibibytes(self) -> int:
         """The resident memory of the process."""
@@ -143,7 +144,7 @@ class Node:
         except subprocess.TimeoutExpired:
             self.process.send_signal(signal.SIGKILL)
             self.process.wait(10)
-            raise AssertionError(f"the node was still there {STOP_SECONDS} s after SIGTERM: {self.log_tail()}") from None
+            raise ClockMissed(f"the node was still there {STOP_SECONDS} s after SIGTERM: {self.log_tail()}") from None
         return code, time.monotonic() - began
 
     def close(self) -> None:
