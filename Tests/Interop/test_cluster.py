@@ -219,6 +219,7 @@ def test_a_web_application_goes_on_at_another_node(
     cluster.await_members(channel, 2)
     (before,) = [one["connection_id"] for one in cluster.connections("a", channel) if one["role"] != "recvonly"]
     watching.sees(before)
+    given_up = cluster.given_up()
     cluster.kill("a")
     began = time.monotonic()
     cluster.await_members(channel, 2, at="b")
@@ -228,6 +229,7 @@ def test_a_web_application_goes_on_at_another_node(
     (after,) = [one["connection_id"] for one in cluster.connections("b", channel) if one["role"] != "recvonly"]
     assert after != before
     watching.sees(after)
+    cluster.assert_given_up(given_up, b=1, c=1)
     assert len(watching.notified("connection.destroyed", connection_id=before)) == 1
     assert len(watching.notified("connection.created", connection_id=after)) == 1
 
@@ -369,6 +371,7 @@ def test_a_killed_node_s_members_leave_once_and_the_channel_goes_on(
     lost_member = join("sendonly", at=cluster["a"], video_codec_type="VP8").connected()
     identifier = lost_member.connection
     watching.sees(lost_member)
+    given_up = cluster.given_up()
     killed = cluster.kill("a")
     watching.await_notification("connection.destroyed", seconds=6, connection_id=identifier)
     cluster.await_members(channel, 2)
@@ -381,6 +384,7 @@ def test_a_killed_node_s_members_leave_once_and_the_channel_goes_on(
     at_a.sees(staying)
     cluster.await_members(channel, 4)
     time.sleep(3)
+    cluster.assert_given_up(given_up | {"a": 0}, b=1, c=1)
     assert len(watching.notified("connection.destroyed", connection_id=identifier)) == 1
     assert len(watching.notified("connection.created", connection_id=again.connection)) == 1
 

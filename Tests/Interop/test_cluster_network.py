@@ -8,6 +8,7 @@ from typing import Callable, Iterator
 
 import pytest
 from conftest import log_path
+from harness.clocks import assert_clock
 from harness.cluster import Cluster
 from harness.cluster_network import ClusterNetwork
 from harness.load import run_load
@@ -19,9 +20,10 @@ from harness.waiting import wait_until
 pytestmark = pytest.mark.timeout(300)
 StartStream = Callable[..., Stream]
 
-GIVEN_UP = "nagare_cluster_nodes_given_up_total{}"
 STORE_UP = "nagare_cluster_store_up{}"
 ABSENT = "nagare_cluster_nodes_absent{}"
+# A packet that the line passes on so late comes too late for a repair.
+LINE_LATENESS_MAX = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +79,7 @@ def call(join: Join, cluster: Cluster) -> dict[str, SoraMember]:
 def test_a_node_without_the_store_goes_on(
     cluster: Cluster, network: ClusterNetwork, join: Join, stream: StartStream, channel: str
 ) -> None:
+    given_up = cluster.given_up()
     members = call(join, cluster)
     running = stream(cluster["a"], cluster["b"], channel)
     cluster.await_members(channel, 5)
@@ -94,6 +97,7 @@ def test_a_node_without_the_store_goes_on(
     network.heal()
     cluster.await_metric(cluster["a"], STORE_UP, 1, 30)
     wait_until(lambda: cluster.store.knows(f"{channel}-new"), "the new channel in the store", 15)
+    cluster.assert_given_up(given_up)
     assert_undisturbed(running.finish())
     assert events(members["b"], late.connection) == (1, 0)
     assert events(members["a"], members["b"].connection) == (1, 0)
@@ -107,7 +111,7 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
     members = call(join, cluster)
     leaving = join("recvonly", at=cluster["b"]).connected()
     members["a"].await_notification("connection.created", connection_id=leaving.connection)
-    given_up = {name: node.metrics()[GIVEN_UP] for name, node in cluster.nodes.items()}
+    given_up = cluster.given_up()
     third = stream(cluster["a"], cluster["c"], channel)
     away = stream(cluster["a"], cluster["b"], f"{channel}-away")
     # Its publisher is known at the other node, and nobody there receives it.
@@ -125,7 +129,7 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
     members["c"].await_notification("connection.created", connection_id=late.connection)
     members["c"].await_notification("connection.destroyed", connection_id=leaving.connection)
     time.sleep(4)
-    assert {name: node.metrics()[GIVEN_UP] for name, node in cluster.nodes.items()} == given_up
+    cluster.assert_given_up(given_up)
     network.heal()
     healed = time.monotonic()
     cluster.await_members(channel, 6, 5)
@@ -144,6 +148,7 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
     # Each was created once, and only who left was destroyed, once.
     members["a"].await_notification("connection.destroyed", connection_id=leaving.connection)
     members["b"].await_notification("connection.created", connection_id=late.connection)
+    cluster.assert_given_up(given_up)
     assert events(members["a"], leaving.connection) == (1, 1)
     assert events(members["b"], late.connection) == (1, 0)
     for one, other in ("ab", "ac", "bc"):
@@ -153,6 +158,7 @@ def test_two_nodes_that_do_not_reach_each_other_keep_their_members(
 def test_each_half_of_a_split_cluster_goes_on(
     cluster: Cluster, network: ClusterNetwork, join: Join, stream: StartStream, channel: str
 ) -> None:
+    given_up = cluster.given_up()
     members = call(join, cluster)
     alone = stream(cluster["a"], cluster["a"], channel)
     pair = stream(cluster["b"], cluster["c"], f"{channel}-pair")
@@ -180,6 +186,7 @@ def test_each_half_of_a_split_cluster_goes_on(
     for name in "bc":
         members[name].await_notification("connection.created", connection_id=late["a"].connection)
     time.sleep(1)
+    cluster.assert_given_up(given_up, a=2, b=1, c=1)
     for one, other in (("a", "b"), ("b", "a"), ("c", "a"), ("a", "c")):
         created, destroyed = events(members[one], members[other].connection)
         # The earlier member learned of the later one once more.
@@ -199,7 +206,9 @@ def test_viewers_do_not_see_the_loss_on_a_long_line_between_nodes(
         report = running.finish()
         assert line.dropped > 15
         assert cluster["a"].total("nagare_cluster_relay_repairs_total", "asked") > 0
+        starved = line.lateness > LINE_LATENESS_MAX
         # On a busy machine, a repair may come too late. Without repairs, each loss would need a key frame.
-        # A repair that this machine delays for too long is one key frame more.
-        assert asked() - before <= 5
-    assert_undisturbed(report)
+        key_frames = asked() - before
+        seen = f"{key_frames} key frames were asked for; packets were up to {line.lateness:.3f} s late on the line"
+        assert_clock(key_frames <= 2, seen, starved or None)
+    assert_undisturbed(report, starved)

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Callable
 
+from .clocks import assert_clock
 from .node import ENVIRONMENT, LOOPBACK, Node, free_media_port, free_tcp_port
 from .waiting import wait_until
 
@@ -189,6 +190,19 @@ class Cluster:
             seconds,
             describe=lambda: {name: len(self.connections(name, channel)) for name in names},
         )
+
+    def given_up(self) -> dict[str, float]:
+        """How many nodes each node has given up since its start."""
+        return {name: node.metrics()["nagare_cluster_nodes_given_up_total{}"] for name, node in self.nodes.items()}
+
+    def assert_given_up(self, before: dict[str, float], **more: int) -> None:
+        """Asserts how many nodes each node has given up since `before`: those of `more`, and none by default.
+
+        A clock of the nodes decides. A node that the machine holds up for seconds is given up, and its members are announced
+        anew: facts about announcements hold only without that.
+        """
+        grown = {name: count - before.get(name, 0) for name, count in self.given_up().items()}
+        assert_clock(grown == {name: more.get(name, 0) for name in grown}, f"nodes given up: {grown}, expected {more}")
 
     def kill(self, name: str) -> Node:
         """Ends a node as a crash does."""

@@ -53,6 +53,8 @@ class Line:
         self.loss = loss
         self.random = random.Random(seed)
         self.passed = self.dropped = 0
+        # The most seconds by which a packet was late, because this thread had no processor.
+        self.lateness = 0.0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._pass, daemon=True)
         self._thread.start()
@@ -73,7 +75,8 @@ class Line:
                 self.passed += 1
                 heapq.heappush(due, (time.monotonic() + self.delay, self.passed, to, packet))
             while due and due[0][0] <= time.monotonic():
-                _, _, to, packet = heapq.heappop(due)
+                at, _, to, packet = heapq.heappop(due)
+                self.lateness = max(self.lateness, time.monotonic() - at)
                 os.write(to, packet)
 
     def close(self) -> None:
