@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from typing import Callable
@@ -9,7 +10,7 @@ from typing import Callable
 import pytest
 
 from harness.clocks import assert_clock
-from harness.load import SENDS_ALL, assert_lossless, is_starved, run_load
+from harness.load import SENDS_ALL, assert_lossless, is_starved, load_command, run_load
 from harness.node import BINARY, ENVIRONMENT, Node
 from harness.waiting import wait_until
 
@@ -50,6 +51,18 @@ def test_without_segmentation_offload_no_packet_is_lost(own_node: Callable[..., 
     node = own_node(*options, *SENDS_ALL)
     options = ("--subscribers", "30", "--video-kbps", "1500", "--audio", "--duration", "2")
     assert_lossless(run_load(node, *options))
+
+
+def test_a_run_that_expects_every_packet_fails_after_a_loss(own_node: Callable[..., Node]) -> None:
+    # A link that carries a fifth of the picture.
+    options = ("--subscribers", "1", "--video-kbps", "1500", "--duration", "2", "--viewer-link", "rate=300k")
+    command = load_command(own_node(), *options, "--expect-lossless")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, env=ENVIRONMENT, check=False)
+    assert done.returncode == 1 and "Something was lost" in done.stderr, done.stderr
+    report = json.loads(done.stdout)
+    assert report["subscribersConnected"] == 1
+    with pytest.raises(AssertionError):
+        assert_lossless(report)
 
 
 def test_two_loops_share_a_room(own_node: Callable[..., Node]) -> None:

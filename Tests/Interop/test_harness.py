@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Callable
 
 import pytest
 
-from harness.clocks import assert_clock
-from harness.load import assert_lossless, assert_none_lost, report_of
+from harness.clocks import ClockMissed, assert_clock
+from harness.impair import Timeline, assert_plays
+from harness.load import assert_lossless, report_of
 from harness.machine import PatientClock, Wait
 from harness.node import Node
 from harness.peers import Peer
@@ -172,6 +175,73 @@ def test_missing_media_is_a_fact(changes: dict[str, object]) -> None:
 @pytest.mark.parametrize("changes", [{"frames_received": 240}, {"freezes": 2, "unexcused_freezes": 1}])
 def test_no_wait_explains_frames_that_did_not_come(changes: dict[str, object]) -> None:
     assert [one.is_starved for one in clocks_missed(playback(BUSY, **changes))] == [False]
+
+
+def test_packets_that_the_kernel_dropped_prove_nothing() -> None:
+    dropped = playback(0, lost=3, kernel_drops=3)
+    assert facts_broken(dropped) == []
+    assert [one.is_starved for one in clocks_missed(dropped)] == [True]
+    assert facts_broken(playback(0, lost=4, kernel_drops=3))
+
+
+def timeline(waited: float = 0.0, frames: int = 15, frozen: float = 0.0, concealed: int = 0) -> Timeline:
+    """Ten seconds of a viewer's numbers, with so many frames and so much concealed sound in each half second."""
+    samples = [
+        {
+            **{"at": number * 500, "frames": number * frames, "freezeSeconds": frozen * number / 20},
+            **{"audioSamples": number * 24_000, "concealedSamples": number * concealed},
+        }
+        for number in range(21)
+    ]
+    return Timeline(samples, [waited / 2] * 21)
+
+
+@pytest.mark.parametrize("changes", [{"frames": 8}, {"frozen": 3.0}, {"concealed": 6_000}])
+def test_waits_explain_a_bad_timeline_and_the_row_tells_otherwise(changes: dict[str, float]) -> None:
+    assert_plays(timeline())
+    for waited, is_starved in ((0.0, None), (BUSY, True)):
+        with pytest.raises(ClockMissed) as missed:
+            assert_plays(timeline(waited, **changes))
+        assert missed.value.is_starved is is_starved
+
+
+def report(lost: int = 0, waiting: float = 0.0, drops: int = 0, **changes: object) -> dict:
+    """The report of a run of the load generator."""
+    video = {"packetsReceived": 900, "packetsLost": lost, "packetsWithheld": 0, "subscribersSilent": 0}
+    generator = {"waitingShare": waiting, "sendDrops": 0, "receiveDrops": drops}
+    return {"disconnections": {}, "failures": {}, "window": {"video": video, "generator": generator}, **changes}
+
+
+@pytest.mark.parametrize(
+    "given, is_fact",
+    [
+        (report(lost=1), True),
+        (report(lost=1, waiting=0.2), False),
+        (report(lost=1, drops=1), False),
+        (report(waiting=0.2), None),
+        (report(waiting=0.2, disconnections={"TIMEOUT": 1}), True),
+        (report(waiting=0.2, tracksMissing=1), True),
+    ],
+)
+def test_lost_packets_prove_nothing_only_on_a_starved_machine(given: dict, is_fact: bool | None) -> None:
+    with nullcontext() if is_fact is None else pytest.raises(AssertionError) as found:
+        assert_lossless(given)
+    assert is_fact is None or isinstance(found.value, ClockMissed) is not is_fact
+
+
+@pytest.mark.parametrize(
+    "failures, is_fact",
+    [
+        ({"No connection within 30 s: the server's UDP candidates do not answer.": 2}, False),
+        ({"The server answered 401.": 1}, True),
+        ({"The server answered 401.": 1, "No connection within 30 s: …": 1}, True),
+        ({}, True),
+    ],
+)
+def test_clients_that_a_limit_of_time_ended_missed_a_clock(failures: dict[str, int], is_fact: bool) -> None:
+    with pytest.raises(AssertionError) as found:
+        report_of(1, json.dumps(report(failures=failures)), "")
+    assert isinstance(found.value, ClockMissed) is not is_fact
 
 
 def test_a_publisher_with_a_wrong_clock_is_found(

@@ -26,6 +26,8 @@ pytest_plugins = ["pytester"]
         (AssertionError("two packets lost"), "failed", "failed"),
         (KeyError("state"), "failed", "failed"),
         (ClockMissed("a freeze"), "failed", "inconclusive"),
+        (pytest.fail.Exception("Timeout (>150.0s) from pytest-timeout."), "failed", "inconclusive"),
+        (pytest.fail.Exception("FFmpeg could not publish"), "failed", "failed"),
         (TimeoutError(), "failed", "inconclusive"),
         (ClockMissed("a freeze that a wait explains", is_starved=True), "inconclusive", "inconclusive"),
         (ClockMissed("a freeze that no wait explains", is_starved=False), "failed", "failed"),

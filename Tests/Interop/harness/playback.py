@@ -145,9 +145,17 @@ def facts_broken(playback: Playback) -> list[str]:
     return found
 
 
+def is_incomplete(playback: Playback) -> bool:
+    """Whether a packet was lost on the way to the browser or to the transport's viewer, at first at least."""
+    streams = playback.arrivals.streams if playback.arrivals else []
+    return playback.lost > 0 or any(one.lost or one.reordered for one in streams)
+
+
 def clocks_missed(playback: Playback, in_sync: bool = True, freezes_allowed: int = 0) -> list[Miss]:
     """What came too late or too seldom, and whether waits for a processor in the interval explain it."""
     share, found = playback.waited_share, []
+    if playback.kernel_drops and is_incomplete(playback):
+        found.append(Miss(f"packets were lost; the kernel dropped {playback.kernel_drops} at full sockets", True))
     arrived: dict[str, float] = {}
     if playback.arrivals:
         found += playback.arrivals.misses(playback.worst_wait)

@@ -64,11 +64,18 @@ def settled(runs: list[Run]) -> bool | None:
     return False if len(runs) >= RUNS_MAX else None
 
 
+def is_out_of_time(error: BaseException) -> bool:
+    """Whether an error says only that time ran out. The time limit of a whole row (pytest-timeout) fails it by an outcome."""
+    if isinstance(error, pytest.fail.Exception):
+        return "from pytest-timeout" in str(error)
+    return isinstance(error, (ClockMissed, *TIME_LIMITS))
+
+
 def judge(error: BaseException, starvation: Starvation) -> str:
     """The verdict on a row that raised an error."""
     if isinstance(error, BaseExceptionGroup):
         return "failed" if "failed" in [judge(one, starvation) for one in error.exceptions] else "inconclusive"
-    if not isinstance(error, (ClockMissed, *TIME_LIMITS)):
+    if not is_out_of_time(error):
         return "failed"
     # The error of a fixture is raised again for each row that shares it: the row that ran it has the evidence.
     if getattr(error, "is_starved", None) is None:
