@@ -23,7 +23,7 @@ run_static() {
     layer scripts count_none check_scripts || is_broken=1
     layer tidy count_swift tidy || is_broken=1
     layer text count_selection texts || is_broken=1
-    if [[ -e ops/loosened ]]; then layer loosened count_none ops/loosened || is_broken=1; fi
+    layer loosened count_none ops/loosened || is_broken=1
     [[ ! $is_broken ]]
 }
 
