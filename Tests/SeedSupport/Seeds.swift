@@ -157,7 +157,7 @@ public enum Seeds: Hashable, Sendable, CustomStringConvertible {
     }
 
     private static func shorten(_ run: SeededRun, _ scenario: (SeededRun) throws -> Void) -> SeededRun {
-        let perform = { (numbers: [Int]) in
+        func perform(_ numbers: [Int]) -> SeededRun {
             let part = SeededRun(seed: run.seed, steps: numbers)
             part.perform(scenario)
             return part

@@ -268,7 +268,8 @@ final class ClusterWorld {
             case .enlisted, .storeChanged, .storeReturned:
                 node.membership.attachLater(node.sessions.keys.sorted { $0.rawValue < $1.rawValue }, at: links.now)
             case .viewChanged:
-                for (id, member) in node.membership.view.members where member.isAbsent {
+                let members = node.membership.view.members.sorted { $0.key < $1.key }
+                for (id, member) in members where member.isAbsent {
                     let before = node.replicas.channels(of: id)
                     try perform(node.change { $0.absent(id) }, of: node, &links)
                     awaitReturn(of: id, with: before, at: node, links.now)
