@@ -110,6 +110,14 @@ def test_faults_of_the_node_are_found(mutation: Callable[..., Call], fault: str)
     assert any(fault in one for one in faults), faults
 
 
+def test_an_encoder_without_a_processor_explains_sender_reports_of_its_own_time() -> None:
+    arrivals = Arrivals.of(4, *falsify_the_audio_clock(*call()))
+    assert not [one for one in arrivals.faults(has_capture_clock=False) if "after the sound" in one]
+    assert [one.is_starved for one in arrivals.skew_misses(0.0)] == [False]
+    assert [one.is_starved for one in arrivals.skew_misses(BUSY)] == [True]
+    assert Arrivals.of(4, *call()).skew_misses(BUSY) == []
+
+
 def test_a_stall_beyond_the_wait_for_a_processor_is_found_on_a_busy_machine_too() -> None:
     for wait in (0.0, BUSY):
         missed = Arrivals.of(4, *hold_back_for_two_seconds(*call())).misses(wait)

@@ -133,13 +133,13 @@ def grown(first: dict[str, Any], last: dict[str, Any], key: str) -> Any:
     return (last.get(key) or 0) - (first.get(key) or 0)
 
 
-def facts_broken(playback: Playback) -> list[str]:
+def facts_broken(playback: Playback, has_capture_clock: bool = True) -> list[str]:
     """Faults of the node that no machine excuses."""
     found: list[str] = []
     if playback.lost > playback.kernel_drops:
         found.append(f"the browser lost {playback.lost} packets, {playback.kernel_drops} dropped by the kernel")
     if playback.arrivals:
-        found += playback.arrivals.faults(playback.kernel_drops)
+        found += playback.arrivals.faults(playback.kernel_drops, has_capture_clock)
     if playback.energy <= 0:
         found.append("no sound")
     return found
@@ -151,7 +151,9 @@ def is_incomplete(playback: Playback) -> bool:
     return playback.lost > 0 or any(one.lost or one.reordered for one in streams)
 
 
-def clocks_missed(playback: Playback, in_sync: bool = True, freezes_allowed: int = 0) -> list[Miss]:
+def clocks_missed(
+    playback: Playback, in_sync: bool = True, freezes_allowed: int = 0, has_capture_clock: bool = True
+) -> list[Miss]:
     """What came too late or too seldom, and whether waits for a processor in the interval explain it."""
     share, found = playback.waited_share, []
     if playback.kernel_drops and is_incomplete(playback):
@@ -159,6 +161,7 @@ def clocks_missed(playback: Playback, in_sync: bool = True, freezes_allowed: int
     arrived: dict[str, float] = {}
     if playback.arrivals:
         found += playback.arrivals.misses(playback.worst_wait)
+        found += [] if has_capture_clock else playback.arrivals.skew_misses(playback.worst_wait)
         arrived["the transport"] = playback.arrivals.frames_per_second
     if playback.frames_received is not None:
         arrived["the browser"] = playback.frames_received / playback.seconds
@@ -185,14 +188,17 @@ def clocks_missed(playback: Playback, in_sync: bool = True, freezes_allowed: int
     return found
 
 
-def assert_smooth(playback: Playback, in_sync: bool = True, freezes_allowed: int = 0) -> None:
+def assert_smooth(
+    playback: Playback, in_sync: bool = True, freezes_allowed: int = 0, has_capture_clock: bool = True
+) -> None:
     """Asserts that the node sent everything in order and in sync, and that the browser played it.
 
     `in_sync` is false for a publisher whose sender reports do not have the time of capture. `freezes_allowed` is for what the
-    browser itself does meanwhile; the rate of the frames bounds their length.
+    browser itself does meanwhile; the rate of the frames bounds their length. Without `has_capture_clock`, the publisher's
+    reports have the time of encoding, and an encoder that had no processor makes them wrong.
     """
-    faults = facts_broken(playback)
+    faults = facts_broken(playback, has_capture_clock)
     assert not faults, f"{'; '.join(faults)}: {playback}"
-    missed = clocks_missed(playback, in_sync, freezes_allowed)
+    missed = clocks_missed(playback, in_sync, freezes_allowed, has_capture_clock)
     if missed:
         raise ClockMissed(f"{'; '.join(map(str, missed))}: {playback}", all(one.is_starved for one in missed))

@@ -159,11 +159,11 @@ class Arrivals:
             return None
         return transits["video"] - transits["audio"]
 
-    def faults(self, kernel_drops: int = 0) -> list[str]:
+    def faults(self, kernel_drops: int = 0, has_capture_clock: bool = True) -> list[str]:
         """Faults of the node.
 
         `kernel_drops` is the number of datagrams that the kernel dropped at full sockets. A retransmitted packet arrives out
-        of order.
+        of order. Without `has_capture_clock`, the publisher's sender reports have the time of encoding (`skew_misses`).
         """
         found: list[str] = []
         for kind in CLOCK_RATES:
@@ -177,9 +177,21 @@ class Arrivals:
                         found.append(f"{count} packets of {kind} {what}, {kernel_drops} dropped by the kernel")
         if self.skew is None:
             found.append("no sender reports for picture and sound")
-        elif abs(self.skew) > SKEW_SECONDS_MAX:
-            found.append(f"the sender reports put the picture {self.skew * 1000:+.0f} ms after the sound")
+        elif has_capture_clock and self.is_skewed:
+            found.append(self.skew_description)
         return found
+
+    @property
+    def is_skewed(self) -> bool:
+        return self.skew is not None and abs(self.skew) > SKEW_SECONDS_MAX
+
+    @property
+    def skew_description(self) -> str:
+        return f"the sender reports put the picture {self.skew * 1000:+.0f} ms after the sound"
+
+    def skew_misses(self, worst_wait: float = 0.0) -> list[Miss]:
+        """A skew that an encoder may have caused which had no processor for longer than the bound."""
+        return [Miss(self.skew_description, worst_wait > SKEW_SECONDS_MAX)] if self.is_skewed else []
 
     def misses(self, worst_wait: float = 0.0) -> list[Miss]:
         """Stalls. `worst_wait` is the longest wait of a program for a processor, in seconds."""
