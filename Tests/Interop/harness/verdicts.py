@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+import time
 from dataclasses import dataclass, field
 from typing import Iterator
 
@@ -35,7 +36,8 @@ TIME_LIMITS = (
     playwright.sync_api.TimeoutError,
 )
 RUNS_MAX, PASSES_NEEDED = 3, 2
-QUIET_SECONDS_MAX = 120.0
+# How long one run waits for a quiet machine, and all of a session together. Without one, the runs stay inconclusive.
+QUIET_SECONDS_MAX, QUIET_SECONDS_TOTAL = 60.0, 600.0
 
 
 @dataclass
@@ -106,6 +108,7 @@ class Verdicts:
         # The reports of the row that is running again, which are not counted.
         self.repeated: list[pytest.TestReport] | None = None
         self.left_out = 0
+        self.patience = QUIET_SECONDS_TOTAL
         self.session_of_ledger = ledger.Session()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -180,12 +183,17 @@ class Verdicts:
         self._end(item, attempt)
         return reports
 
+    def _await_quiet(self) -> None:
+        began = time.monotonic()
+        await_quiet(min(QUIET_SECONDS_MAX, self.patience))
+        self.patience = max(0.0, self.patience - (time.monotonic() - began))
+
     def _settle(self, item: pytest.Item, first: Run) -> None:
         """Runs an inconclusive row again until it is settled, and reports that as its last verdict."""
         runs: list[Run] = []
         reports: list[pytest.TestReport] = []
         while settled(runs) is None:
-            await_quiet(QUIET_SECONDS_MAX)
+            self._await_quiet()
             reports = self.repeat(item, attempt=len(runs) + 2)
             runs.append(self.run)
         fault = None
