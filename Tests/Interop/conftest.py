@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import shutil
 from pathlib import Path
 from typing import Callable, Iterator, TypeVar
 
@@ -14,7 +13,7 @@ from playwright.sync_api import Playwright, sync_playwright
 from harness.chromium import Chromium, ChromiumPage
 from harness.firefox import Firefox, FirefoxPage
 from harness.impair import Link
-from harness.installed import build_packages, make_minimal_system
+from harness.installed import MINIMAL_SYSTEM, build_packages
 from harness.webhooks import WebhookServer
 from harness.members import SoraMember
 from harness.node import BINARY, Node, running
@@ -52,11 +51,10 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def minimal_system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A minimal Debian or Ubuntu, without anything of Nagare."""
-    folder = tmp_path_factory.mktemp("minimal")
-    yield make_minimal_system(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+def minimal_system() -> Path:
+    """A minimal Debian or Ubuntu, without anything of Nagare. Its only source of packages is a folder: no test downloads."""
+    assert MINIMAL_SYSTEM.is_dir(), f"there is no {MINIMAL_SYSTEM}: ops/test makes it"
+    return MINIMAL_SYSTEM
 
 
 def log_path(name: str) -> Path:

@@ -18,8 +18,8 @@ import yaml
 from harness.installed import REPOSITORY, InstalledNode, in_system, installed_system, run
 from harness.node import BINARY, ENVIRONMENT
 
-# Debian's packages are downloaded here.
-pytestmark = pytest.mark.timeout(900)
+# The packages are made and installed here.
+pytestmark = pytest.mark.timeout(300)
 
 
 @dataclass

@@ -16,8 +16,8 @@ from harness.chromium import EXECUTABLE, FLAGS, Chromium
 from harness.installed import REPOSITORY, InstalledNode, in_system, installed_system, service_command
 from harness.network import NODE_ADDRESS, NODE_NAME, Network
 
-# Debian's packages are downloaded here.
-pytestmark = pytest.mark.timeout(900)
+# The packages are made and installed here.
+pytestmark = pytest.mark.timeout(300)
 
 (COMMANDS,) = re.findall(
     r"^```sh installation\n(.*?)^```$", (REPOSITORY / "README.md").read_text(), flags=re.MULTILINE | re.DOTALL

@@ -17,8 +17,8 @@ from harness.installed import (
 from harness.node import BINARY
 from harness.offers import SDP, offer
 
-# Debian's packages are downloaded here.
-pytestmark = pytest.mark.timeout(900)
+# The packages are made and installed here.
+pytestmark = pytest.mark.timeout(300)
 
 INSTALL = "apt-get install -y -qq --no-install-recommends /packages/*.deb"
 

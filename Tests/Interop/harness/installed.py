@@ -14,6 +14,8 @@ from .node import BINARY, ENVIRONMENT, LOOPBACK, STOP_SECONDS, free_media_port, 
 from .waiting import wait_until
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+# A minimal system of the release of this machine, made by ops/testing/prepare.sh.
+MINIMAL_SYSTEM = REPOSITORY / ".build-root/minimal"
 START_SECONDS = 30
 # Of a login of root in Debian.
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -43,19 +45,6 @@ def build_packages(folder: Path, mask: int = 0o022, **variables: str) -> dict[st
 def debian_package(folder: Path) -> Path:
     (deb,) = folder.glob("*.deb")
     return deb
-
-
-def make_minimal_system(folder: Path) -> Path:
-    """A minimal Debian or Ubuntu, of the release of this machine."""
-    root = folder / "root"
-    lines = Path("/etc/os-release").read_text().splitlines()
-    release = dict(line.split("=", 1) for line in lines if "=" in line)
-    run(
-        *("mmdebstrap", "--mode=root", "--variant=apt", "--quiet", "--skip=cleanup/apt/lists"),
-        *(release["VERSION_CODENAME"].strip('"'), root),
-    )
-    shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
-    return root
 
 
 def installed_system(folder: Path, minimal: Path, packages: Path, script: str) -> Iterator[Path]:
