@@ -4,7 +4,7 @@ import Wire
 
 @testable import EventLoop
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct BackpressureTests {
     @Test func `datagrams that a full buffer refuses are queued and sent in order`() async throws {
         let server = try LoopHost("server")

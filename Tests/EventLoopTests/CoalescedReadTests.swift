@@ -4,7 +4,7 @@ import Wire
 @testable import EventLoop
 
 /// The delivery of one received message.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct CoalescedReadTests {
     /// Makes the host's first socket deliver a message of `length` bytes, where byte i is i mod 251, and overwrites
     /// each delivered datagram.

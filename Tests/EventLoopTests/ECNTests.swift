@@ -6,7 +6,7 @@ import Wire
 @testable import EventLoop
 
 /// The ECN field of datagrams that leave.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ECNTests {
     /// A plain socket that tells the ECN field of each datagram.
     private final class Receiver {

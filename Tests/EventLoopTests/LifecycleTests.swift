@@ -3,7 +3,7 @@ import Foundation
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LifecycleTests {
     @Test func `stopping a loop runs its queued jobs`() async throws {
         let host = try LoopHost()

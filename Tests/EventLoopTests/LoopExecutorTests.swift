@@ -6,7 +6,7 @@ import Wire
 
 private func enter(_ host: LoopHost) { host.assumeIsolated { $0.append(1) } }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LoopExecutorTests {
     @Test func `jobs run in the order in which they were enqueued, with a limit per turn`() async throws {
         let host = try LoopHost()

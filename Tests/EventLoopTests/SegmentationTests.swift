@@ -6,7 +6,7 @@ import Wire
 @testable import EventLoop
 
 /// Sending with GSO, receiving with GRO, and the fallback when the kernel refuses GSO.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SegmentationTests {
     /// Media datagrams with the given lengths, numbered in their bytes.
     private func media(_ lengths: [Int]) -> [[UInt8]] {

@@ -11,7 +11,7 @@ private final class Tally: Sendable {
     func add() { count.add(1, ordering: .releasing) }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SignalTests {
     @Test func `a signal from another thread calls the callback on the loop, within a turn`() async throws {
         let host = try LoopHost()

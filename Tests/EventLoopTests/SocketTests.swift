@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SocketTests {
     @Test func `thousands of datagrams are echoed unchanged and in batches`() async throws {
         let server = try LoopHost("server")

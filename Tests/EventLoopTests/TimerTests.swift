@@ -2,7 +2,7 @@ import EventLoop
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct TimerTests {
     @Test func `the timer never fires early, and fires once`() async throws {
         let host = try LoopHost()

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Load
 
-@Suite(.serialized, .timeLimit(.minutes(30)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct LoadRunTests {
     private func configuration(publishers: Int, subscribers: Int, seconds: Double = 3) -> LoadConfiguration {
         var configuration = LoadConfiguration()

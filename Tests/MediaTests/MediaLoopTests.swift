@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Wire
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct MediaLoopTests {
     @Test(arguments: ["127.0.0.1:0", "[::1]:0"])
     func `a peer connects, and leaves when it is asked to`(text: String) async throws {

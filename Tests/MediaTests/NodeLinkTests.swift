@@ -157,7 +157,7 @@ private struct NodesBench {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct NodeLinkTests {
     @Test func `what is published on one node arrives on another once, whichever loops play it`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)

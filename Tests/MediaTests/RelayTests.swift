@@ -67,7 +67,7 @@ private struct RelayBench {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RelayTests {
     @Test func `what is published on one loop arrives on every loop, in order and once each`() async throws {
         let bench = try await RelayBench(loopCount: 3)

@@ -4,7 +4,7 @@ import Testing
 @testable import nagare
 
 /// The program from its start to its end, as a process.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LifecycleTests {
     @Test(arguments: [SIGTERM, SIGINT])
     func `--dev starts, answers, and exits with 0 on a signal`(signal: Int32) async throws {

@@ -6,7 +6,7 @@ import Testing
 @testable import nagare
 
 /// SIGHUP to the program, as a process.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ReloadTests {
     private static let node = ["serve", "--token", "0123456789abcdef"] + RunningNode.anyPorts
 

@@ -10,7 +10,7 @@ import Testing
 @testable import nagare
 
 /// `nagare token`.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct TokenCommandTests {
     private static let secret = "correct horse battery staple, twice over"
 

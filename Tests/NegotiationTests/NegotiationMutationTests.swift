@@ -34,7 +34,7 @@ import Wire
         _ = try? TrickleFragment(parsing: text)
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: samples)
+    @Test(.timeLimit(.minutes(10)), arguments: samples)
     func `a truncated sample is answered or refused`(sample: SampleOffer) {
         let bytes = Array(sample.text.utf8)
         for count in stride(from: 0, through: bytes.count, by: 41) {
@@ -42,7 +42,7 @@ import Wire
         }
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: samples)
+    @Test(.timeLimit(.minutes(10)), arguments: samples)
     func `a mutated sample is answered or refused`(sample: SampleOffer) {
         for seed in 0..<60 as Range<UInt64> {
             var generator = SeededGenerator(seed: seed)

@@ -6,7 +6,7 @@ import Wire
 @testable import Room
 
 /// What metrics tell of single channels.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ActivityTests {
     private func join(_ bench: RoomsBench, _ roles: [Role], in name: String) async throws -> [Rooms.Resource] {
         let channel = try #require(ChannelName(name))

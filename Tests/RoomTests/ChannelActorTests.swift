@@ -54,7 +54,7 @@ private actor TestSignaling {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ChannelActorTests {
     private static let names = (0..<100).map { ChannelName("channel \($0)")! }
 

@@ -7,7 +7,7 @@ import Wire
 @testable import Room
 
 /// Messages between participants, and between participants and their signaling.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct DataChannelTests {
     private struct Member {
         let id: ParticipantID

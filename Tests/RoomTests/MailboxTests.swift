@@ -5,7 +5,7 @@ import Wire
 
 @testable import Room
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct MailboxTests {
     private func push(_ text: Int) -> ParticipantEvent { .push("\(text)") }
 

@@ -46,7 +46,7 @@ extension RoomsBench {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RoomsSignalingTests {
     @Test func `a newcomer gets the identifier and the session of its join context`() async throws {
         let bench = RoomsBench()

@@ -87,7 +87,7 @@ struct RoomsBench {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RoomsTests {
     @Test func `the media plane gets the publish limit and the share of a participant`() async throws {
         var limits = RoomLimits()
@@ -353,7 +353,7 @@ struct RoomsTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LoadMonitorTests {
     /// Joins as many as are asked for, each to a channel of its own, and returns their loops.
     private func locations(_ count: Int, in rooms: Rooms, _ name: String) async throws -> [MediaLocation] {
@@ -462,7 +462,7 @@ struct LoadMonitorTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RestartTests {
     @Test func `an ICE restart replaces both sides' credentials and changes the version`() async throws {
         let bench = RoomsBench()
@@ -519,7 +519,7 @@ struct RestartTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ListenerTests {
     @Test func `a listener is notified at the start and after changes, which may be merged`() async throws {
         let bench = RoomsBench()

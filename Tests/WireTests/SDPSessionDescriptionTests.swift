@@ -110,7 +110,7 @@ private let small = """
     }
 
     @Test(
-        .timeLimit(.minutes(30)),
+        .timeLimit(.minutes(10)),
         arguments: ["a", "m=audio 9 RTP 0\n", "a=x\n", "\n", "a=rid:", " ", "m= 0", ";", "v=0\n"]
     )
     func `megabytes of anything are refused before they are read`(unit: String) {

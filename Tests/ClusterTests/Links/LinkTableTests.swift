@@ -6,7 +6,7 @@ import Wire
 
 @testable import Cluster
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LinkTableTests {
     private let a = NodeID(rawValue: "a")!
     private let b = NodeID(rawValue: "b")!

@@ -7,7 +7,7 @@ import Wire
 @testable import Cluster
 @testable import Room
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClusterRoomsTests {
     private static let channel = ChannelName("lobby")!
 

@@ -224,7 +224,7 @@ private struct ReplicaWorld {
     }
 }
 
-@Suite(.timeLimit(.minutes(30))) struct ReplicaSimulationTests {
+@Suite(.timeLimit(.minutes(10))) struct ReplicaSimulationTests {
     /// Channels come and go at eight nodes while links are cut and the store is away. Five seconds after everything is well
     /// again each node knows what every other node has.
     @Test(arguments: 0..<200) func `the nodes of a channel know each other's members in the end`(_ seed: UInt64) {

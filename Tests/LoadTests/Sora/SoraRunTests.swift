@@ -3,7 +3,7 @@ import Wire
 
 @testable import Load
 
-@Suite(.serialized, .timeLimit(.minutes(30)))
+@Suite(.serialized, .timeLimit(.minutes(10)))
 struct SoraRunTests {
     private func configuration(_ server: SoraServer) -> LoadConfiguration {
         var configuration = LoadConfiguration()

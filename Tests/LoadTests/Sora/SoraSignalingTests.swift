@@ -6,7 +6,7 @@ import Wire
 @testable import Load
 
 /// The messages over a real WebSocket, without media.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SoraSignalingTests {
     private func signaling(_ port: Int, _ edit: (inout LoadConfiguration) -> Void = { _ in }) -> SoraSignaling {
         var configuration = LoadConfiguration()

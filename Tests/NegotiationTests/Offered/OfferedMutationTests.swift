@@ -37,7 +37,7 @@ import Wire
         #expect(rules.failures.allSatisfy { $0 == "the head of the bundle stays" }, "\(origin): \(rules.failures)")
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: 0..<120 as Range<UInt64>)
+    @Test(.timeLimit(.minutes(10)), arguments: 0..<120 as Range<UInt64>)
     func `a mutated answer is taken or refused`(seed: UInt64) throws {
         let (scene, answers) = try scene()
         var generator = SeededGenerator(seed: seed)
@@ -60,7 +60,7 @@ import Wire
         }
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: 0..<40 as Range<UInt64>)
+    @Test(.timeLimit(.minutes(10)), arguments: 0..<40 as Range<UInt64>)
     func `a mutated offer is answered or refused`(seed: UInt64) throws {
         var scene = OfferedScene(OfferedScene.both)
         var generator = SeededGenerator(seed: seed)

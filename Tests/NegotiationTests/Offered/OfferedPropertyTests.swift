@@ -7,7 +7,7 @@ import Wire
 
 /// Any order of members that come and go, and of answers.
 @Suite struct OfferedPropertyTests {
-    @Test(.timeLimit(.minutes(30)), arguments: 0..<40 as Range<UInt64>)
+    @Test(.timeLimit(.minutes(10)), arguments: 0..<40 as Range<UInt64>)
     func `lines keep their place, names and numbers their meaning, and slots follow the members`(seed: UInt64) throws {
         var call = RandomCall(seed: seed)
         for turn in 0..<20 {

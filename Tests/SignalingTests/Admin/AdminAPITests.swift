@@ -104,7 +104,7 @@ private struct APIBench {
     var both: JSONValue { ["channel_id": "lobby", "connection_id": .string(publisher)] }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AdminAPITests {
     @Test func `connections are listed with their properties`() async throws {
         try await APIBench.run { api in

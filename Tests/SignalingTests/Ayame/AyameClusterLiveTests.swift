@@ -7,7 +7,7 @@ import Testing
 @testable import Signaling
 
 /// The 1:1 relay over real sockets of two nodes.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AyameClusterLiveTests {
     private static let register = #"{"type":"register","roomId":"call"}"#
 

@@ -13,7 +13,7 @@ import Wire
 @testable import Signaling
 
 /// The 1:1 relay over real sockets.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AyameLiveTests {
     private static let register = #"{"type":"register","roomId":"call","clientId":"a","key":"secret"}"#
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ClusterStatusTests {
     @Test func `the cluster is listed as JSON, with and without a token`() async throws {
         try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SessionForwardingTests {
     private static let secret = String(repeating: "A", count: 52)
     /// The tag of ``FakeSignalingCluster/other``: 0x123456 in Base32.

@@ -11,7 +11,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RedirectionTests {
     @Test(arguments: [
         ("/whip/lobby", "/whip/lobby?redirected=1"), ("/whep/lobby?height=90", "/whep/lobby?height=90&redirected=1"),

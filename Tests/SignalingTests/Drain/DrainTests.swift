@@ -9,7 +9,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct DrainTests {
     /// The reasons of a client's closes.
     private final class Closes: Sendable {

@@ -12,7 +12,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LiveTests {
     static let malformed: [(name: String, bytes: [UInt8])] = [
         ("garbage", Array("\u{16}\u{03}\u{01}not HTTP at all\r\n\r\n".utf8)),
@@ -153,7 +153,7 @@ struct LiveTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct EventStreamTests {
     private static let request = "GET /api/channels/lobby/events HTTP/1.1\r\nHost: x\r\n\r\n"
 

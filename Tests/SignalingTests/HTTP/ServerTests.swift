@@ -11,7 +11,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct PageTests {
     @Test(arguments: [
         ("/", "text/html; charset=utf-8"), ("/index.html", "text/html; charset=utf-8"),
@@ -60,7 +60,7 @@ struct PageTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ChannelDocumentTests {
     @Test func `a channel shows its publishers with their tracks, and its viewers as a number`() async throws {
         let bench = try SignalingBench()
@@ -85,7 +85,7 @@ struct ChannelDocumentTests {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AdminTests {
     @Test func `a loop that does not turn is named by the liveness probe`() async throws {
         let server = AdminServer(

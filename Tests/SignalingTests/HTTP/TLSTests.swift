@@ -14,7 +14,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct TLSTests {
     /// A server with the certificate.
     private func withServer(

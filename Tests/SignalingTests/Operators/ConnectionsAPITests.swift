@@ -9,7 +9,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct ConnectionsAPITests {
     @Test func `connections are listed and looked up, also after their end`() async throws {
         let history = try ConnectionHistory(node: "n", directory: nil, hours: 48, now: { 0 })

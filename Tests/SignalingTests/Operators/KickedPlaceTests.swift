@@ -11,7 +11,7 @@ import Testing
 @testable import Signaling
 
 /// An operator's kick of a member whose place is kept, with the member and the operator on real sockets.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct KickedPlaceTests {
     private static func connect(_ options: String) -> String {
         SoraBench.connect(.sendrecv, #""client_id":"alice","nagare":\#(options)"#)

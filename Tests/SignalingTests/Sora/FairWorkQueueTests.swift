@@ -86,7 +86,7 @@ struct FairWorkQueueTests {
         var mostAtOnce: Int { most.withLock { $0 } }
     }
 
-    @Test(.timeLimit(.minutes(30))) func `all jobs run, one at a time`() async {
+    @Test(.timeLimit(.minutes(10))) func `all jobs run, one at a time`() async {
         let queue = FairWorkQueue<Int, Int>(label: "test")
         let running = Running()
         let workers = (0..<8).map { Worker(queue, share: $0 % 3, running: running) }

@@ -13,7 +13,7 @@ import Wire
 @testable import Signaling
 
 /// The signaling over real sockets, with a media plane that tests play.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SoraLiveTests {
     /// Sends `connect` and answers the offer. Returns the offer.
     @concurrent private static func join(

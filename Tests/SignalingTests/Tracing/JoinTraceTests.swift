@@ -14,7 +14,7 @@ import Wire
 @testable import Signaling
 @testable import Telemetry
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct JoinTraceTests {
     /// Decides as it is told, and keeps the context that requests to an operator's server would carry.
     private final class Gate: Authorizer {

@@ -56,7 +56,7 @@ private final class Hook: Authorizer {
     func admit(_ request: AccessRequest) async -> AccessDecision { await doorkeeper.admit(request) }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AdmissionTests {
     @Test func `the authorizer decides on WHIP and WHEP clients, and its grants apply`() async throws {
         var grants = Grants()

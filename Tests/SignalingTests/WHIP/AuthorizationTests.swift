@@ -6,7 +6,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct AuthorizationTests {
     /// Permits all but publishing.
     struct ViewersOnly: Authorizer {

@@ -9,7 +9,7 @@ import Testing
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct EndpointTests {
     @Test(arguments: [Offers.publish, Offers.firefox("sendonly"), Offers.chromium("sendrecv")])
     func `a publish offer gets a complete answer`(offer: String) async throws {

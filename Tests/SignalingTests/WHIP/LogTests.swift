@@ -12,7 +12,7 @@ import Wire
 @testable import Signaling
 
 /// What the log tells of clients.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct LogTests {
     /// Keeps each entry.
     private final class Log: Sendable {

@@ -9,7 +9,7 @@ import Testing
 @testable import Signaling
 
 /// New tokens and signed URLs of WHIP and WHEP sessions.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct RefreshTests {
     private static let noon: Int64 = 1_500_000_000
     private static let secret = "correct horse battery staple, twice over"

@@ -10,7 +10,7 @@ import Wire
 @testable import Signaling
 
 /// The event streams of WHIP and WHEP sessions.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SessionEventTests {
     private func request(_ path: String) -> String { "GET \(path) HTTP/1.1\r\nHost: x\r\n\r\n" }
 

@@ -11,7 +11,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SessionTests {
     @Test func `trickled candidates answer 204 and keep the ETag`() async throws {
         try await SignalingBench().test { http in

@@ -27,7 +27,7 @@ private final class Script: WebhookTransport {
     }
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct WebhookDeliveryTests {
     private static func webhooks(
         _ transport: any WebhookTransport,

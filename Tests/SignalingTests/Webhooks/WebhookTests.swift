@@ -106,7 +106,7 @@ private func ask(
     return (decision, counters)
 }
 
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct WebhookAuthorizerTests {
     @Test func `a request is signed with the time and its body`() async throws {
         try await HookServer { _, _ in HookServer.json(#"{"allowed":true}"#) }.run { url, seen in

@@ -174,7 +174,7 @@ import Wire
 }
 
 /// Attacks on the public listener, and their effect on other clients.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct SharedListenerTests {
     /// Expects a status of a request that says that it was forwarded.
     private static func expect(

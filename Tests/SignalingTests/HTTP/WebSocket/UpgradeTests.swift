@@ -5,7 +5,7 @@ import Testing
 @testable import Signaling
 
 /// Requests with an `Upgrade` field over real sockets.
-@Suite(.timeLimit(.minutes(30)))
+@Suite(.timeLimit(.minutes(10)))
 struct UpgradeTests {
     private static let h2c =
         "Host: a\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
