@@ -246,8 +246,8 @@ extension ScorecardCase {
             "150 kbit/s",
             end: 60,
             LinkSettings([(0, 0.15)]),
-            .missed(.above(megabits: 0.18), goal: 2, bound: 18),
-            .bound(.queue, 120)
+            .missed(.above(megabits: 0.18), goal: 2, bound: 16),
+            .bound(.queue, 110)
         ),
     ]
 }
