@@ -23,9 +23,8 @@ import Wire
 
     @Test func `a large window falls to the initial one, and the round trip is measured anew`() {
         let pair = busyPair(LinkConditions(delay: .milliseconds(20)))
-        let association = pair.left.association
-        #expect(association.congestionWindow > 100_000)
-        #expect(association.roundTripTime.map { $0 < .milliseconds(60) } == true)
+        #expect(pair.left.association.congestionWindow > 100_000)
+        #expect(pair.left.association.roundTripTime.map { $0 < .milliseconds(60) } == true)
         change(pair, LinkConditions(delay: .milliseconds(150)))
         #expect(pair.left.association.congestionWindow == CongestionWindow.initialBytes)
         #expect(pair.left.association.roundTripTime == nil)
