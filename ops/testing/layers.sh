@@ -109,8 +109,8 @@ run_pytest() {
 
 # Rows of the program, its packages and its pages, in which no clock judges a picture.
 page_files=()
-for name in certificates chart container documentation http installation module monitoring operators operators_page \
-    package page readme tokens tracing turn_client; do
+for name in certificates chart container documentation http installation loosened module module_channel monitoring operators \
+    operators_page package page readme tokens tracing turn_client verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
 

@@ -14,11 +14,12 @@ from xml.etree import ElementTree
 SECONDS = {
     "test_http": 30, "test_package": 25, "test_container": 25, "test_readme": 40, "test_monitoring": 25, "test_operators": 20,
     "test_page": 80, "test_module": 60, "test_operators_page": 10, "test_installation": 20,
+    "test_module_channel": 30,
 }  # fmt: skip
 SECONDS_OF_OTHERS = 10.0
 # Files that stay together. The last share the packages that the first of them builds.
 GROUPS = (
-    ("test_installation", "test_module", "test_operators_page", "test_page"),
+    ("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),
     ("test_container", "test_package"),
 )
 
