@@ -15,9 +15,11 @@ from typing import Callable
 
 import httpx
 
+from .clocks import ClockMissed
 from .load import load_command, report_of
 from .node import ENVIRONMENT, Node
 from .offers import SDP, offer
+from .verdicts import is_out_of_time
 from .waiting import wait_until
 
 VIEWERS = 20
@@ -88,6 +90,14 @@ class Attacks:
         return next((name for name, began in reversed(self.began.items()) if began <= moment), "no attack yet")
 
 
+@dataclass(frozen=True)
+class Failure:
+    """An attack that failed itself, with the text of its error, and whether that says only that time ran out."""
+
+    text: str
+    is_out_of_time: bool
+
+
 class CallProgress:
     """The lines that the call's load generator wrote, with the time of each: one a second."""
 
@@ -121,8 +131,8 @@ def _attack(attacks: dict[str, Attack], node: Node, results: multiprocessing.con
         results.send((name, time.monotonic()))
         try:
             results.send((name, act(node)))
-        except BaseException:
-            results.send((name, traceback.format_exc()))
+        except BaseException as error:
+            results.send((name, Failure(traceback.format_exc(), is_out_of_time(error))))
             raise
 
 
@@ -140,7 +150,8 @@ def _run_all(attacks: dict[str, Attack], attacker: multiprocessing.process.BaseP
     for name in attacks:
         seen.began[name] = message(name)
         answer = message(name)
-        assert not isinstance(answer, str), f"the attack {name} itself failed: {answer}"
+        if isinstance(answer, Failure):
+            raise (ClockMissed if answer.is_out_of_time else AssertionError)(f"{name} itself failed: {answer.text}")
         seen.delivered[name] = answer
 
 
