@@ -11,9 +11,10 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass, field
-from typing import Callable
 
 import httpx
+
+from attacks import Attack
 
 from .clocks import ClockMissed
 from .load import load_command, report_of
@@ -29,9 +30,6 @@ ATTACK_SECONDS_MAX = 30
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.
 ATTACKER_NICENESS = 15
-
-# An attack runs for a few seconds, and returns how many things it delivered.
-Attack = Callable[[Node], int | None]
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class Attacks:
     """The attacks that ran, one after the other: when each began, and what it delivered."""
 
     began: dict[str, float] = field(default_factory=dict)
-    delivered: dict[str, int | None] = field(default_factory=dict)
+    delivered: dict[str, int] = field(default_factory=dict)
 
     def at(self, moment: float) -> str:
         """The attack that was running, or the last one before."""
