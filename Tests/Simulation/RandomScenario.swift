@@ -60,14 +60,14 @@ final class RandomScenario {
 
     func perform() throws {
         let count = Int.random(in: 12...20, using: &generator)
-        let end = generator
+        let afterSteps = generator
         try run.takeSteps(count) { step in
             generator = step
             try act()
             world.run(for: .milliseconds(.random(in: 10...300, using: &generator)))
             checkAlways()
         }
-        generator = end
+        generator = afterSteps
         calm()
         checkQuiet()
         end()
