@@ -17,7 +17,7 @@ enum Hotpath {
         hotpath summarise EXPORT CALLGRIND RESULTS
                                              print the microbenchmarks' table and write it as JSON
 
-        FILTER is a part of a workload's name.
+        FILTER is a part of a workload's name, or `figures` for those without the CPU's time.
         """
 
     static func main() async {
@@ -65,21 +65,21 @@ enum Hotpath {
             let (bytes, plainBytes) = try Workloads.viewerMemory()
             report.rows.append(Row(name: memoryName, memory: Row.Memory(bytes: bytes, plainBytes: plainBytes)))
         }
+        if filter.map("figures".contains) ?? true {
+            report.rows += try StableFigures.all().map { Row(name: $0.name, figure: $0) }
+        }
         try report.write(to: path)
         report.printCosts()
         report.printTimes()
         report.printMemory()
+        report.printFigures()
     }
 
     private static func measure(_ figures: [Figure], _ path: String) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
         try (encoder.encode(figures) + Data("\n".utf8)).write(to: URL(fileURLWithPath: path))
-        print(pad("", 52) + ["measured", "goal", "ratio"].map { pad($0, 14, left: true) }.joined())
-        for figure in figures {
-            let values = [figure.value, figure.goal, figure.ratio].map { pad($0.map(number) ?? "–", 14, left: true) }
-            print(pad(figure.name, 52) + values.joined() + "  \(figure.unit)")
-        }
+        printTable(figures)
     }
 
     private static func collect(_ filter: String?) throws {
@@ -96,6 +96,7 @@ enum Hotpath {
         report.printMarginalCosts()
         report.printTimes()
         report.printMemory()
+        report.printFigures()
         report.printInstructions()
         var thresholds = try Thresholds(contentsOf: limits)
         if updates {

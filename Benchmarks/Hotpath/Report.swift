@@ -8,6 +8,7 @@ struct Row: Codable {
     var timing: Timing?
     var instructions: Instructions?
     var memory: Memory?
+    var figure: Figure?
 
     /// Bytes of the heap, and those of the same without what the row measures.
     struct Memory: Codable {
@@ -141,6 +142,13 @@ struct Report: Codable {
         }
     }
 
+    func printFigures() {
+        let figures = rows.compactMap(\.figure)
+        guard !figures.isEmpty else { return }
+        print("\nFigures without the CPU's time:")
+        printTable(figures)
+    }
+
     func printInstructions() {
         let counted = rows.compactMap { row in row.instructions.map { (row, $0) } }
         guard !counted.isEmpty else { return }
@@ -158,6 +166,14 @@ struct Report: Codable {
 }
 
 private func tenths(_ value: Double) -> Double { (value * 10).rounded() / 10 }
+
+func printTable(_ figures: [Figure]) {
+    print(pad("", 52) + ["measured", "goal", "ratio"].map { pad($0, 14, left: true) }.joined())
+    for figure in figures {
+        let values = [figure.value, figure.goal, figure.ratio].map { pad($0.map(number) ?? "–", 14, left: true) }
+        print(pad(figure.name, 52) + values.joined() + "  \(figure.unit)")
+    }
+}
 
 /// The larger the number, the fewer decimals.
 func number(_ value: Double) -> String {

@@ -16,6 +16,9 @@ struct Thresholds: Codable {
         var ownInstructions: Double?
         /// Bytes of the heap beyond those without what the workload measures.
         var addedBytes: Double?
+        /// A figure without the CPU's time, within the tolerance.
+        var most: Double?
+        var least: Double?
     }
 
     /// Counts that have a threshold for every workload.
@@ -55,6 +58,7 @@ struct Thresholds: Codable {
             if let memory = row.memory {
                 check(memory.bytes - memory.plainBytes, limits.addedBytes, "\(row.name): added bytes", &violations)
             }
+            if let figure = row.figure { check(figure, limits, &violations) }
             guard let instructions = row.instructions else { continue }
             for (name, value) in instructions.calls {
                 guard let limit = limits.counts[name], value > limit + 1e-9 else { continue }
@@ -72,6 +76,19 @@ struct Thresholds: Codable {
             )
         }
         return violations
+    }
+
+    private func check(_ figure: Figure, _ limits: Limits, _ violations: inout [String]) {
+        switch (limits.most, limits.least) {
+        case (let most?, nil): check(figure.value, most, "\(figure.name): \(figure.unit)", &violations)
+        case (nil, let least?) where figure.value < least * (1 - tolerance):
+            let share = number(tolerance * 100)
+            violations.append(
+                "\(figure.name): \(number(figure.value)) \(figure.unit), under \(number(least)) by more than \(share) %."
+            )
+        case (nil, _?): break
+        default: violations.append("\(figure.name) has not one threshold.")
+        }
     }
 
     private func check(_ value: Double, _ limit: Double?, _ name: String, _ violations: inout [String]) {
@@ -102,6 +119,10 @@ struct Thresholds: Codable {
             var limits = workloads[row.name] ?? Limits()
             for (name, value) in row.costs?.named ?? [] where Self.limited.contains(name) {
                 limits.counts[name] = (value * 1_000).rounded(.up) / 1_000
+            }
+            if let figure = row.figure {
+                let value = (figure.value * 1_000).rounded(figure.isLeast ? .down : .up) / 1_000
+                if figure.isLeast { limits.least = value } else { limits.most = value }
             }
             if let memory = row.memory { limits.addedBytes = (memory.bytes - memory.plainBytes).rounded() }
             if let instructions = row.instructions {

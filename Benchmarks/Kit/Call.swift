@@ -188,6 +188,14 @@ package final class Call {
         }
     }
 
+    /// A turn of the publisher's node alone.
+    /// - Returns: the datagrams that wait for the viewers' node, and their bytes.
+    func forwardToNode() -> (datagrams: Int, bytes: Int) {
+        inbox.deliver(to: publisherForwarder, at: now, into: batch)
+        publisherForwarder.endTurn(at: now, into: batch)
+        return nodes.waiting
+    }
+
     /// The work of a loop when its timer fires: feedback to the publisher, and reports to all peers, when they are due.
     @inline(never)
     package func serviceTurn() {

@@ -26,7 +26,8 @@ final class DataCall {
     private var now = Instant(nanoseconds: 1_000_000_000)
     private let batch = DatagramBatch(capacity: 1_024)
     private var places: [NetworkPath: Int] = [:]
-    private var arrived: [(bytes: [UInt8], path: NetworkPath)] = []
+    /// What the clients sent to the forwarder.
+    private let inbox = Inbox(capacity: 4_096)
 
     /// - Parameters:
     ///   - opens: whether the node opens a channel to each client.
@@ -81,21 +82,38 @@ final class DataCall {
 
     /// Sends a message to every client, and continues until all of them have acknowledged it or the next one is due.
     func send(_ message: [UInt8]) {
-        let commands = [DataCommand.send(DataMessage(message, isText: false), to: addresses)]
-        times.node += Self.nanoseconds { forwarder.perform(commands, at: now, into: batch) }
+        let commands = makeCommands(message)
+        times.node += Self.nanoseconds { perform(commands) }
     }
+
+    /// The commands that send a message to every client.
+    func makeCommands(_ message: [UInt8]) -> [DataCommand] {
+        [.send(DataMessage(message, isText: false), to: addresses)]
+    }
+
+    @inline(never)
+    func perform(_ commands: [DataCommand]) { forwarder.perform(commands, at: now, into: batch) }
 
     /// Bytes that wait at the first client's association.
     var queuedBytes: Int { Int(forwarder.counters.data.bytesSent) - bytesReceived }
 
     /// One turn of the loop: what arrived, timers, and what leaves; then a turn of each client.
     func turn() {
-        times.node += Self.nanoseconds {
-            for (bytes, path) in arrived { deliver(bytes, from: path, to: forwarder, at: now, into: batch) }
-            if let deadline = forwarder.nextDeadline, deadline <= now { forwarder.handleTimeout(at: now, into: batch) }
-            forwarder.endTurn(at: now, into: batch)
-        }
-        arrived.removeAll(keepingCapacity: true)
+        times.node += Self.nanoseconds { turnForwarder() }
+        turnClients()
+    }
+
+    /// The forwarder's part of a turn.
+    @inline(never)
+    func turnForwarder() {
+        inbox.deliver(to: forwarder, at: now, into: batch)
+        if let deadline = forwarder.nextDeadline, deadline <= now { forwarder.handleTimeout(at: now, into: batch) }
+        forwarder.endTurn(at: now, into: batch)
+    }
+
+    /// The clients' part of a turn, after the forwarder's.
+    func turnClients() {
+        inbox.removeAll()
         times.clients += Self.nanoseconds {
             for index in 0..<batch.count {
                 batch.withDatagram(index) { datagram, path in
@@ -103,7 +121,7 @@ final class DataCall {
                 }
             }
             for client in clients {
-                for datagram in client.takeDatagrams(at: now) { arrived.append((datagram, client.path)) }
+                for datagram in client.takeDatagrams(at: now) { inbox.append(datagram, from: client.path) }
             }
         }
         batch.removeAll()

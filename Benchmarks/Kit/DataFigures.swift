@@ -12,7 +12,12 @@ package enum DataFigures {
     private static let lossSeconds = 60
 
     package static func all() throws -> [Figure] {
-        [try deliveries(), try bulk(), try memory(), try loss(percent: 1)]
+        [try deliveries(), try bulk()] + (try stable())
+    }
+
+    /// Figures without the CPU's time.
+    static func stable() throws -> [Figure] {
+        [try memory(), try loss(percent: 1)]
     }
 
     /// A small message to many clients, each of which acknowledges.

@@ -28,6 +28,11 @@ final class NodePair {
         edge.addMirror(exported.track, as: relay, from: link, at: now)
     }
 
+    /// The datagrams that wait for the receiver of the track, and their bytes.
+    var waiting: (datagrams: Int, bytes: Int) {
+        (outward.count, (0..<outward.runCount).reduce(0) { $0 + outward.run(at: $1).length })
+    }
+
     /// Lets the receiver of the track take what waits for it.
     func deliverOutward(to edge: Forwarder, at now: Instant, into batch: DatagramBatch) {
         deliver(outward, from: Self.addresses[0], to: edge, at: now, into: batch)

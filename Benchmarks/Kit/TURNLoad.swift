@@ -8,7 +8,7 @@ internal import Wire
 /// A forwarder with a TURN server, and clients at addresses of their own that only allocate.
 final class TURNLoad {
     /// The clients whose requests come in one turn of the loop.
-    private static let clientsPerTurn = 250
+    static let clientsPerTurn = 250
 
     private let forwarder: Forwarder
     private var clients: [TURNClient] = []
@@ -37,20 +37,63 @@ final class TURNLoad {
         var time = 0.0
         for start in stride(from: 0, to: clients.count, by: Self.clientsPerTurn) {
             let turn = clients[start..<min(start + Self.clientsPerTurn, clients.count)]
-            inbox.removeAll()
-            for client in turn { inbox.append(make(client), from: client.source) }
+            ask(turn, make)
             let began = nagare_thread_nanoseconds()
-            inbox.deliver(to: forwarder, at: now, into: batch)
-            forwarder.endTurn(at: now, into: batch)
+            answer()
             time += Double(nagare_thread_nanoseconds() - began)
-            guard batch.count == turn.count else { throw CallError.broken("\(batch.count) responses") }
-            for (index, client) in turn.enumerated() {
-                batch.withDatagram(index) { bytes, _ in client.receive(bytes) }
-                guard client.errorCode == code else { throw CallError.broken("error \(client.errorCode ?? 0)") }
-            }
-            batch.removeAll()
+            try check(turn, code)
         }
         return time
+    }
+
+    private func ask(_ turn: ArraySlice<TURNClient>, _ make: (TURNClient) -> [UInt8]) {
+        inbox.removeAll()
+        for client in turn { inbox.append(make(client), from: client.source) }
+    }
+
+    private func check(_ turn: ArraySlice<TURNClient>, _ code: Int?) throws {
+        guard batch.count == turn.count else { throw CallError.broken("\(batch.count) responses") }
+        for (index, client) in turn.enumerated() {
+            batch.withDatagram(index) { bytes, _ in client.receive(bytes) }
+            guard client.errorCode == code else { throw CallError.broken("error \(client.errorCode ?? 0)") }
+        }
+        batch.removeAll()
+    }
+
+    // MARK: - One request of every client, in one turn
+
+    /// Requests of a client, in their order.
+    enum Request: String, CaseIterable {
+        case challenge, allocation, end
+
+        /// Of the response.
+        fileprivate var code: Int? { self == .challenge ? 401 : nil }
+    }
+
+    /// Puts a request of every client into the inbox.
+    func prepare(_ request: Request) {
+        ask(clients[...]) { client in
+            switch request {
+            case .challenge:
+                client.forgetNonce()
+                return client.makeAllocate()
+            case .allocation: return client.makeAllocate()
+            case .end: return client.makeRelease()
+            }
+        }
+    }
+
+    /// The forwarder's work for what is in the inbox.
+    @inline(never)
+    func answer() {
+        inbox.deliver(to: forwarder, at: now, into: batch)
+        forwarder.endTurn(at: now, into: batch)
+    }
+
+    /// Lets the clients take the responses.
+    func finish(_ request: Request) throws {
+        try check(clients[...], request.code)
+        if request == .end { now += .seconds(301) }
     }
 
     /// Every client makes an allocation, as a new client does.

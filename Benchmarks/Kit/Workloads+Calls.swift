@@ -35,7 +35,7 @@ extension Workloads {
         return try forwarding(shape, name: "other node, fan-out \(subscribers)")
     }
 
-    private static func forwarding(_ shape: Call.Shape, name: String) throws -> Workload {
+    static func forwarding(_ shape: Call.Shape, name: String) throws -> Workload {
         let call = try Call(shape)
         try call.warmUp()
         let expected = shape.packetsPerTurn * shape.subscribers

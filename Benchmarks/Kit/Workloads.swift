@@ -36,7 +36,7 @@ package enum Workloads {
     }
 
     /// The workloads that have thresholds.
-    package static var all: [Factory] { parts + calls + estimation }
+    package static var all: [Factory] { parts + calls + estimation + data + turn }
 
     private static var parts: [Factory] {
         let unprotects = suites.map { profile, backend in
