@@ -76,7 +76,10 @@ final class ClusterWorld {
         guard nodes[id]?.media != nil else { return }
         links.freeze(id, for: interval)
         frozenUntil[id] = now + interval
-        for other in nodes.keys where wellSince[[id, other]] != nil { wellSince[[id, other]] = now + interval }
+        // The other one may stand still for longer.
+        for other in nodes.keys where wellSince[[id, other]] != nil {
+            wellSince[[id, other]] = max(now + interval, frozenUntil[other] ?? now)
+        }
     }
 
     func cut(_ one: NodeID, _ other: NodeID, isOneWay: Bool = false) {
