@@ -27,10 +27,10 @@ private enum Keys {
     )
     static let own = [secret, edDSA]
     static let strangers = [jwtKey(.hs256, id: nil, "another secret that nothing is signed with"), es256]
-    static let app = appKey("the key of the app")
-    static let strangersApp = AppKeys([appKey("a key that nothing is hashed with")])
-    static let urls = URLKeys(["the key of the URLs", "and its replacement"])
-    static let strangersURLs = URLKeys(["a key that nothing is signed with"])
+    static let app = appKey("the-key-of-the-app")
+    static let strangersApp = AppKeys([appKey("a-key-that-nothing-is-hashed-with")])
+    static let urls = URLKeys(["the-key-of-the-URLs", "and-its-replacement"])
+    static let strangersURLs = URLKeys(["a-key-that-nothing-is-signed-with"])
 
     private static func jwtKey(_ algorithm: JWTKey.Algorithm, id: String?, _ text: String) -> JWTKey {
         guard let key = try? JWTKey(algorithm, id: id, text: text) else { fatalError("not a key") }
