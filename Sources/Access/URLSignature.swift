@@ -154,10 +154,10 @@ public struct SignableURL: Sendable {
 
     /// `nil` for a text that is no URL with a scheme, a host and a path, and for one that has an `auth_key`.
     public init?(_ text: String) {
-        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let scheme = text.firstRange(of: "://"),
-            scheme.lowerBound > text.startIndex
-        else { return nil }
         let kept = text.prefix { $0 != "#" }
+        guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let scheme = kept.firstRange(of: "://"),
+            scheme.lowerBound > kept.startIndex
+        else { return nil }
         let authority = kept[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" }
         let rest = kept[authority.endIndex...]
         let parts = rest.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)

@@ -117,7 +117,7 @@ import Testing
     @Test(arguments: [
         "", "/app/stream", "https://", "https://h", "https://h/", "https://h?x=/a", "https:///a", "://h/a",
         "https://h/a b",
-        "https://h/ロビー", "https://h/a?auth_key=x", "https://h/a?b=c&auth_key=",
+        "https#://h/a", "#https://h/a", "https://h/ロビー", "https://h/a?auth_key=x", "https://h/a?b=c&auth_key=",
     ])
     func `a text that cannot be signed is refused`(text: String) {
         #expect(SignableURL(text) == nil)
