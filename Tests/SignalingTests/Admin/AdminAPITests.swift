@@ -24,6 +24,7 @@ private struct APIBench {
     static func run(
         origins: [String] = [],
         live: Bool = false,
+        offer: String = Offers.publish,
         _ body: @Sendable @escaping (APIBench) async throws -> Void
     ) async throws {
         let bench = try SignalingBench()
@@ -44,7 +45,7 @@ private struct APIBench {
             isReady: { true }
         )
         try await bench.test { http in
-            let publisher = try await http.publish().participant
+            let publisher = try await http.publish("/whip/lobby", offer).participant
             let viewer = try await http.watch().participant
             for peer: UInt64 in [1, 2] { bench.rooms.eventHandler(PeerID(rawValue: peer), .connected(over: .udp)) }
             await bench.rooms.takeEvents()
@@ -300,11 +301,19 @@ struct AdminAPITests {
     }
 
     @Test func `layers, by the names of Sora or of publishers, and key frames are requested`() async throws {
-        try await APIBench.run { api in
+        let simulcast = """
+            a=extmap:10 urn:ietf:params:rtp-hdrext:sdes:rtp-stream-id
+            a=rid:q send
+            a=rid:h send
+            a=rid:f send
+            a=simulcast:send q;h;f
+
+            """
+        try await APIBench.run(offer: Offers.publish + simulcast) { api in
             let plane = api.bench.plane
             let layers: [(rid: String, layer: LayerChoice)] = [
                 ("r1", .level(1)), ("q", .level(0)), ("h", .level(1)), ("f", .level(2)), ("r0", .level(0)),
-                ("r2", .level(2)), ("none", .nothing),
+                ("r2", .level(2)),
             ]
             for (rid, layer) in layers {
                 let wish: JSONValue = [
@@ -316,6 +325,12 @@ struct AdminAPITests {
                 #expect(video.map(\.key.peer) == [PeerID(rawValue: 2)], "\(rid)")
                 #expect(video.map(\.value.cap) == [layer], "\(rid)")
             }
+            let nothing: JSONValue = [
+                "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": "none",
+            ]
+            try await api.call("RequestSimulcastRid", nothing, is: nothing)
+            await api.bench.rooms.settle()
+            #expect(await plane.preferences.values.allSatisfy { $0.importance != .stage })
             let sender: JSONValue = [
                 "channel_id": "lobby", "receiver_connection_id": .string(api.publisher), "rid": "r1",
             ]
