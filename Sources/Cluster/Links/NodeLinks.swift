@@ -107,9 +107,7 @@ package final class NodeLinks: ChannelLinks {
             .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
             .serverChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
-                    // Without descriptors a listener is reported ready all the time: it rests for a second after each failure.
-                    let backoff = AcceptBackoffHandler(shouldForwardIOErrorCaught: false)
-                    try channel.pipeline.syncOperations.addHandler(backoff)
+                    try channel.pipeline.syncOperations.addHandler(AcceptRestHandler())
                 }
             }
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
