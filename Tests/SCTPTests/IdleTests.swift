@@ -15,7 +15,7 @@ import Wire
         let pair = Pair.connected(LinkConditions(delay: .milliseconds(20)), left: settings, right: settings)
         let sender = pair.left
         for _ in 0..<2_000 where sender.association.congestionWindow < window {
-            while sender.association.bufferedBytes < 500_000, sender.send(payload(0, count: 10_000), at: pair.now) {}
+            while sender.association.bufferedBytes < max(500_000, window), sender.send(payload(0, count: 10_000), at: pair.now) {}
             pair.run(for: .milliseconds(10))
         }
         pair.run(for: .seconds(10)) { sender.association.sender.isDrained }
@@ -60,7 +60,8 @@ import Wire
     }
 
     @Test func `after a pause the first burst is as small as the window`() {
-        for (pause, packets) in [(Interval.milliseconds(100), 16), (.seconds(60), 4)] {
+        // Headers do not count in the window, so that a fifth packet begins in it.
+        for (pause, packets) in [(Interval.milliseconds(100), 16), (.seconds(60), 5)] {
             let (pair, lastSentAt) = pair()
             pair.run(for: lastSentAt + pause - pair.now)
             let before = pair.sentPackets[0]

@@ -93,6 +93,7 @@ import Wire
     @Test func `slow start finds the rate of a better path, wherever the old one ended it`() {
         // A narrow path that loses much: the window and its threshold are small.
         let pair = busyPair(LinkConditions(lossPercent: 8, delay: .milliseconds(30), rate: 500_000))
+        pair.run(for: .seconds(60)) { pair.left.association.sender.isDrained }
         #expect(pair.left.association.sender.window.threshold < 30_000)
         change(pair, LinkConditions(delay: .milliseconds(30)))
         let received = pair.right.messages.count
