@@ -8,7 +8,7 @@ import Wire
 /// It covers the instant, both addresses and the length of every datagram that is sent; of STUN all bytes, of RTP and RTCP the
 /// plain header, of DTLS the kind; the instant at which every datagram arrives; of RTP that arrives at participants of rooms
 /// the decrypted payload; and every event of a peer and every effect of a channel. It leaves out what comes from OpenSSL's
-/// own entropy: the bytes of DTLS, the lengths of its handshake, ciphertexts and tags.
+/// own entropy: the bytes of DTLS, the lengths of its signatures, ciphertexts and tags.
 struct Trace: Equatable {
     private(set) var hash: UInt64 = 0xCBF2_9CE4_8422_2325
     /// What was noted.

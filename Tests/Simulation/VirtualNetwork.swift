@@ -88,13 +88,27 @@ struct VirtualNetwork {
     }
 
     /// The bytes that a bottleneck carries for a datagram. Signatures of ECDSA have a random length (RFC 3279 §2.2.3), which no
-    /// seed repeats, so those of a DTLS handshake count as many as they have on average.
+    /// seed repeats, so the messages of a DTLS handshake that have one count with their usual length.
     static func repeatableLength(_ bytes: [UInt8]) -> Int {
         // In a channel of TURN too (RFC 8656 §12.4).
-        let start = bytes.first.map { 0x40...0x4F ~= $0 } == true ? 4 : 0
-        return bytes.count > start && 20...22 ~= bytes[start] ? start + handshakeBytes : bytes.count
+        var record = bytes.first.map { 0x40...0x4F ~= $0 } == true ? 4 : 0
+        var length = bytes.count
+        // Each handshake message in the clear is a record of its own (RFC 6347 §4.1 and §4.2.2).
+        while record + 25 <= bytes.count, 20...22 ~= bytes[record] {
+            let end = record + 13 + (Int(bytes[record + 11]) << 8 | Int(bytes[record + 12]))
+            // Not what an attack made up.
+            guard end <= bytes.count else { break }
+            let isPlain = bytes[record + 3] == 0 && bytes[record + 4] == 0
+            if bytes[record] == 22, isPlain, let usual = usualMessageBytes[bytes[record + 13]] {
+                length += usual - (end - record - 25)
+            }
+            record = end
+        }
+        return length
     }
-    private static let handshakeBytes = 450
+    /// The usual bytes of messages with a signature of P-256, by their type: a certificate, the server's key exchange with
+    /// X25519, and the proof of the client's key.
+    private static let usualMessageBytes: [UInt8: Int] = [11: 287, 12: 111, 15: 75]
 
     mutating func popDue(at now: Instant) -> Datagram? {
         guard let first = heap.first, first.deliverAt <= now else { return nil }
