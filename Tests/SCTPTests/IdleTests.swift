@@ -15,7 +15,8 @@ import Wire
         let pair = Pair.connected(LinkConditions(delay: .milliseconds(20)), left: settings, right: settings)
         let sender = pair.left
         for _ in 0..<2_000 where sender.association.congestionWindow < window {
-            while sender.association.bufferedBytes < max(500_000, window), sender.send(payload(0, count: 10_000), at: pair.now) {}
+            let queued = max(500_000, window)
+            while sender.association.bufferedBytes < queued, sender.send(payload(0, count: 10_000), at: pair.now) {}
             pair.run(for: .milliseconds(10))
         }
         pair.run(for: .seconds(10)) { sender.association.sender.isDrained }
