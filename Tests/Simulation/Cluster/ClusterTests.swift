@@ -107,7 +107,11 @@ import Wire
         for channel in channels {
             let expected = world.expectedMembers(of: channel)
             for id in world.running where world.nodes[id]?.channels[channel] != nil {
-                run.expect(world.nodes[id]?.visible(in: channel) == expected, "O4: \(channel) at \(id), \(world.now)")
+                let visible = world.nodes[id]?.visible(in: channel) ?? []
+                let missing = expected.subtracting(visible).map(\.value).sorted()
+                let extra = visible.subtracting(expected).map(\.value).sorted()
+                let text = "O4: \(channel) at \(id), \(world.now): \(missing) are missing, \(extra) are not there"
+                run.expect(visible == expected, text)
             }
         }
     }
