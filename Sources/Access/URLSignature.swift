@@ -148,7 +148,8 @@ public enum URLSignatureError: Error, Hashable, Sendable {
 public struct SignableURL: Sendable {
     /// The URL without a fragment.
     private let text: String
-    private let hasQuery: Bool
+    /// What stands between the text and another parameter.
+    private let separator: String
     /// As written, percent-encoded.
     public let path: String
 
@@ -168,12 +169,12 @@ public struct SignableURL: Sendable {
         }
         self.text = String(kept)
         self.path = String(path)
-        hasQuery = parts.count == 2
+        // A question mark in a query is a character of it.
+        separator = parts.count < 2 ? "?" : query.isEmpty || query.hasSuffix("&") ? "" : "&"
     }
 
     /// The URL with a signature.
     public func signed(_ signature: URLSignature) -> String {
-        let separator = hasQuery ? (text.hasSuffix("?") || text.hasSuffix("&") ? "" : "&") : "?"
-        return "\(text)\(separator)\(URLSignature.parameter)=\(signature.text)"
+        "\(text)\(separator)\(URLSignature.parameter)=\(signature.text)"
     }
 }

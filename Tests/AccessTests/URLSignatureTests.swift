@@ -107,6 +107,7 @@ import Testing
         ("http://[::1]:8080/app/stream?a=b", "/app/stream", "http://[::1]:8080/app/stream?a=b&auth_key=\(text)"),
         ("rtmp://h/app/stream?", "/app/stream", "rtmp://h/app/stream?auth_key=\(text)"),
         ("https://h/a/b%20c?x&#part", "/a/b%20c", "https://h/a/b%20c?x&auth_key=\(text)"),
+        ("https://h/a?b?", "/a", "https://h/a?b?&auth_key=\(text)"),
     ])
     func `a URL is signed by its path`(url: String, path: String, signed: String) throws {
         let url = try #require(SignableURL(url))
