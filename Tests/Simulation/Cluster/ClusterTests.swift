@@ -134,9 +134,9 @@ import Wire
         run.expect(present.isSubset(of: created) && present.isDisjoint(with: destroyed), "O5")
     }
 
-    /// Without fresh seeds, of which one in a hundred breaks O4: with 544387693 (steps 2 to 5, 7 to 11 and 35), a node that starts
-    /// while the store is empty and those that had its channel before never learn of each other's members.
-    @Test(arguments: Seeds.cases(0..<200).filter { $0 != .fresh })
+    /// 544387693 breaks O4: a node that starts while the store is empty, and those that had its channel before, never learn of each
+    /// other's members.
+    @Test(arguments: Seeds.cases(0..<200))
     func `after any faults all nodes see the same members, and each of them once`(seeds: Seeds) async {
         let failures = await seeds.failures(of: Self.self) { _ = try Self.disturb($0) }
         for failure in failures { Issue.record("\(failure)") }
@@ -238,6 +238,7 @@ import Wire
         return history
     }
 
+    /// 555038827 breaks O3: nodes that stood still for seconds are back at other times with the store than without it.
     @Test(arguments: Seeds.cases(0..<20))
     func `without the store everything is as with it`(seeds: Seeds) async {
         for failure in await seeds.failures(of: Self.self, Self.compareHistories) { Issue.record("\(failure)") }
