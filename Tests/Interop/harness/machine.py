@@ -104,10 +104,10 @@ class WaitMeter:
 
 
 # Limits of a machine on which a missed clock is a fault of the product. They are above what the rows cause by themselves on
-# two idle cores.
+# two idle cores: an encoder of three layers waited for 0.32 of the time there, and for 0.86 s of its worst second.
 STEAL_SHARE_MAX = 0.05
-WAITED_SHARE_MAX = 0.35
-WORST_WAIT_SECONDS_MAX = 0.5
+WAITED_SHARE_MAX = 0.4
+WORST_WAIT_SECONDS_MAX = 0.95
 
 
 @dataclass(frozen=True)
