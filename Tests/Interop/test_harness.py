@@ -6,6 +6,7 @@ import json
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import Callable
 
 import pytest
@@ -14,6 +15,7 @@ from harness.clocks import ClockMissed, assert_clock
 from harness.impair import Timeline, assert_plays
 from harness.load import assert_lossless, report_of
 from harness.machine import PatientClock, Wait
+from harness.network import CLIENT_ADDRESS_6, Network, run
 from harness.node import Node
 from harness.peers import Peer
 from harness.playback import Playback, clocks_missed, facts_broken
@@ -305,3 +307,12 @@ def test_a_clock_for_limits_runs_slower_under_pressure_and_never_backwards(monke
     assert clock.now() == pytest.approx(1.25)
     now[0], pressure[0] = now[0] + 1, pressure[0] - 5
     assert clock.now() == pytest.approx(2.25)
+
+
+def test_a_network_has_no_address_that_the_kernel_takes_into_use_later(tmp_path: Path) -> None:
+    network = Network(tmp_path)
+    try:
+        found = json.loads(run(*network.command("ip", "-json", "-6", "address", "show", "dev", "client")))
+        assert [one["local"] for one in found[0]["addr_info"]] == [CLIENT_ADDRESS_6]
+    finally:
+        network.close()

@@ -29,9 +29,13 @@ PREPARATION = """
 set -euo pipefail
 ip link set lo up
 ip link add near type veth peer name far
-ip address add 198.18.0.1/24 dev near
+# Without addresses of the kernel's own, which it takes into use a second or two later: a browser gives up what it fetches when
+# addresses change.
+ip link set near addrgenmode none
+ip link set far addrgenmode none
 ip link set near up
 ip link set far up
+ip address add 198.18.0.1/24 dev near
 # Addresses and files that commands name.
 ip address add 10.0.0.1/24 dev near
 ip address add 10.0.0.5/24 dev near

@@ -24,6 +24,8 @@ def main() -> None:
         chromium = Chromium(playwright)
         for user in ("alice", "bob", "carol"):
             page = chromium.page(origin)
+            # A module that is not fetched is reported without its reason.
+            page.tab.on("requestfailed", lambda request: print(request.url, request.failure, file=sys.stderr, flush=True))
             page.goto(f"{origin}/nagare.d.ts")
             page.tab.evaluate(f"({JOIN})({json.dumps({'channel': channel, 'user': user})})")
         print("all are there", flush=True)

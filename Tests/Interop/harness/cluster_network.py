@@ -19,7 +19,7 @@ import time
 from typing import Iterator
 
 from .cluster import Place
-from .network import CLONE_NEWNET, check, enter_new_namespace, libc, run
+from .network import CLONE_NEWNET, check, enter_new_namespace, libc, raise_link, run
 
 # Addresses for tests of networks (RFC 2544).
 SUBNET, PREFIX = "198.18.1", 24
@@ -107,16 +107,17 @@ class ClusterNetwork(Place):
                 "link add hub type bridge",
                 f"address add {CLIENTS}/{PREFIX} dev hub",
                 f"address add {STORE}/{PREFIX} dev hub",
-                "link set hub up",
             ):
                 run("ip", *command.split())
+            raise_link("hub")
             for name in names:
                 peer = ("peer", "name", "node", "netns", self._path(name))
                 run("ip", "link", "add", f"to-{name}", "type", "veth", *peer)
-                run("ip", "link", "set", f"to-{name}", "master", "hub", "up")
+                run("ip", "link", "set", f"to-{name}", "master", "hub")
+                raise_link(f"to-{name}")
                 with self.at(name):
                     run("ip", "address", "add", f"{self.address(name)}/{PREFIX}", "dev", "node")
-                    run("ip", "link", "set", "node", "up")
+                    raise_link("node")
             run("nft", "--file", "-", text=FIREWALL)
         except BaseException:
             self.close()

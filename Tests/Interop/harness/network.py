@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 CLONE_NEWNET = 0x40000000
@@ -71,6 +72,13 @@ def run(*command: str, text: str | None = None) -> str:
     return ended.stdout
 
 
+def raise_link(device: str, command: Callable[..., list[str]] = lambda *words: list(words)) -> None:
+    """Raises a device without an address of the kernel's own. The kernel takes one into use a second or two later, and a browser
+    gives up what it fetches when addresses change."""
+    run(*command("ip", "link", "set", device, "addrgenmode", "none"))
+    run(*command("ip", "link", "set", device, "up"))
+
+
 class Network:
     """Clients whose network blocks chosen TCP ports of the node, and all UDP unless `passes_udp`.
 
@@ -92,11 +100,11 @@ class Network:
             run("ip", "address", "add", f"{NODE_ADDRESS}/30", "dev", "node")
             # Without the search for duplicates, which takes seconds.
             run("ip", "address", "add", f"{NODE_ADDRESS_6}/64", "dev", "node", "nodad")
-            run("ip", "link", "set", "node", "up")
+            raise_link("node")
             run("nft", "--file", "-", text=FIREWALL if passes_udp else FIREWALL.replace("# UDP", BLOCKED_UDP))
             run(*self.command("ip", "address", "add", f"{CLIENT_ADDRESS}/30", "dev", "client"))
             run(*self.command("ip", "address", "add", f"{CLIENT_ADDRESS_6}/64", "dev", "client", "nodad"))
-            run(*self.command("ip", "link", "set", "client", "up"))
+            raise_link("client", self.command)
             # Browsers find their own address by the way to the Internet.
             for node in (NODE_ADDRESS, NODE_ADDRESS_6):
                 run(*self.command("ip", "route", "add", "default", "via", node))
