@@ -36,7 +36,7 @@ public struct MemoryContent: Hashable, Sendable {
     mutating func enlist(_ request: Enlist, _ nowMS: Int64) -> Result<NodeIncarnation, StoreError> {
         if generation == nil { generation = request.candidate }
         let own = Int64(nodes[request.node]?.incarnation ?? 0)
-        let next = max(incarnation, own) + (isSilent(nowMS) ? 16 : 1)
+        let next = max(incarnation, own) + (isSilent(nowMS) || nowMS < graceMS ? 16 : 1)
         guard let number = NodeIncarnation(rawValue: UInt32(clamping: next)), number.isAssigned else {
             return .failure(.refused("EXHAUSTED"))
         }
@@ -50,7 +50,7 @@ public struct MemoryContent: Hashable, Sendable {
         let current = isOlder ? request.candidate : stored
         generation = current
         let cursor = request.generation == current ? request.cursor : 0
-        if isSilent(nowMS) { graceMS = nowMS + StoreTimes.graceMS }
+        if isOlder || isSilent(nowMS) { graceMS = nowMS + StoreTimes.graceMS }
         for (id, node) in nodes where node.seenMS > nowMS { nodes[id]?.seenMS = nowMS }
         beatMS = nowMS
         let number = request.instance.incarnation.rawValue

@@ -115,6 +115,24 @@ import Wire
         #expect(membership.savedView.instance == membership.instance)
     }
 
+    /// Two nodes with one incarnation would refuse each other's links for ever.
+    @Test func `an incarnation that another node had is not taken`() throws {
+        let saved = SavedView(instance: try Given.instance("a", 4), members: [try Self.change("b", 9, "us")])
+        var membership = try Membership(
+            node: Given.node("a"),
+            record: Given.record("eu"),
+            saved: saved,
+            seed: 1,
+            at: Self.start
+        )
+        for (second, number) in [8, 9, 10].enumerated() {
+            let now = Self.start + .seconds(second)
+            guard case .enlist = membership.nextRequest(at: now) else { return #expect(Bool(false)) }
+            let assigned = try #require(NodeIncarnation(rawValue: UInt32(number)))
+            #expect(membership.receivedEnlistment(.success(assigned), at: now) == (number == 10 ? [.enlisted] : []))
+        }
+    }
+
     @Test func `a lower incarnation is ignored`() throws {
         var membership = try Self.enlisted()
         try Self.beat(&membership, .success(Self.answer([Self.change("b", 5, "us")])), at: Self.start)

@@ -14,7 +14,7 @@ protocol TestedStore: ClusterStore {
 
 /// What every store has to do, the model and the real one.
 enum StoreCase: String, CaseIterable, Sendable {
-    case incarnationsRise, incarnationsSkipAfterSilence, aRecordIsTold, onlyChangesAreTold, changesComeInParts
+    case incarnationsRise, incarnationsSkipAfterSilence, incarnationsSkipWhileNodesMayBeUnheard, aRecordIsTold, onlyChangesAreTold, changesComeInParts
     case aLowerIncarnationIsFenced, aHigherIncarnationReplaces, anUnknownNodeIsAskedForItsRecord
     case silenceMakesAbsent, absenceEndsWithABeat, nobodyIsAbsentInGrace, theForgottenAreGone
     case aWipeChangesTheGeneration, anOlderCopyChangesTheGeneration
@@ -24,7 +24,8 @@ enum StoreCase: String, CaseIterable, Sendable {
 
     func run(_ store: some TestedStore) async throws {
         switch self {
-        case .incarnationsRise, .incarnationsSkipAfterSilence: try await enlisting(store)
+        case .incarnationsRise, .incarnationsSkipAfterSilence, .incarnationsSkipWhileNodesMayBeUnheard:
+            try await enlisting(store)
         case .aRecordIsTold, .onlyChangesAreTold, .changesComeInParts, .aLowerIncarnationIsFenced,
             .aHigherIncarnationReplaces, .anUnknownNodeIsAskedForItsRecord:
             try await telling(store)

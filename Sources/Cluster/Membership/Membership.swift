@@ -198,10 +198,9 @@ public struct Membership: Sendable {
             guard incarnation.isAssigned else { return failed(.malformed) }
             enlistments += 1
             // A store that lost its data gives numbers again until the heartbeats of the others raise them. With one that
-            // it had, the node would be ignored by those who know the later one.
-            if let previous, incarnation.rawValue <= previous.rawValue, enlistments < Self.enlistmentsMax {
-                return succeeded()
-            }
+            // it had, the node would be ignored by those who know the later one. With that of another node, the two would
+            // refuse each other's links.
+            if incarnation.rawValue <= highestKnown, enlistments < Self.enlistmentsMax { return succeeded() }
             previous = nil
             instance = NodeInstance(node: instance.node, incarnation: incarnation)
             // The first heartbeat needs no pause.
@@ -224,6 +223,12 @@ public struct Membership: Sendable {
             let events = succeeded()
             return events + apply(answer, at: now)
         }
+    }
+
+    /// The highest incarnation of the store that this node knows of, of an earlier run of its own and of others.
+    private var highestKnown: UInt32 {
+        let others = view.members.values.map(\.instance.incarnation)
+        return ((previous.map { [$0] } ?? []) + others).filter(\.isAssigned).map(\.rawValue).max() ?? 0
     }
 
     private mutating func failed(_ error: StoreError) -> [Event] {

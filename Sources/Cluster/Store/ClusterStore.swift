@@ -44,7 +44,7 @@ public enum StoreTimes {
     public static let absentAfterMS: Int64 = 6_000
     /// Without any node's heartbeat for so long, the store or its network was away.
     public static let silentAfterMS: Int64 = 3_000
-    /// Nobody is absent for so long after the store was away.
+    /// Nobody is absent for so long after the store was away or went on with an older copy.
     public static let graceMS: Int64 = 12_000
     /// A node absent for so long is forgotten.
     public static let forgottenAfterMS: Int64 = 24 * 3_600_000
@@ -54,7 +54,8 @@ public enum StoreTimes {
     public static let changesMax = 64
     /// The most nodes that one heartbeat forgets.
     static let forgottenMax = 8
-    /// By how much incarnations go on after the store was away, because an older copy does not know the last ones.
+    /// By how much incarnations go on until the end of the grace after the store was away, because an older copy or an empty store
+    /// does not know the last ones.
     static let incarnationStepAfterSilence: Int64 = 16
 }
 

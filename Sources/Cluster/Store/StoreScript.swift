@@ -60,11 +60,12 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
     private static let enlistText = """
         local silent, most, step = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
         redis.call('HSETNX', KEYS[1], 'gen', ARGV[2])
-        local meta = redis.call('HMGET', KEYS[1], 'inc', 'beat')
-        local highest, last = tonumber(meta[1] or 0), tonumber(meta[2] or 0)
+        local meta = redis.call('HMGET', KEYS[1], 'inc', 'beat', 'grace')
+        local highest, last, grace = tonumber(meta[1] or 0), tonumber(meta[2] or 0), tonumber(meta[3] or 0)
         local own = incarnation(redis.call('HGET', KEYS[2], ARGV[1]))
         if own > highest then highest = own end
-        if now - last > silent or now < last then highest = highest + step else highest = highest + 1 end
+        -- While nodes may be there that have not been heard since, their incarnations are not known.
+        if now - last > silent or now < math.max(last, grace) then highest = highest + step else highest = highest + 1 end
         if highest > most then return redis.error_reply('EXHAUSTED no incarnation is left') end
         redis.call('HSET', KEYS[1], 'inc', highest)
         return highest
@@ -81,9 +82,10 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
         local gen, highest, rev = known[1], tonumber(known[2] or 0), tonumber(known[3] or 0)
         local last, grace = tonumber(known[4] or 0), tonumber(known[5] or 0)
         -- An older copy of the store has not seen all changes that the node has.
-        if ARGV[4] == gen and cursor > rev then gen = ARGV[6]; redis.call('HSET', meta, 'gen', gen) end
+        local older = ARGV[4] == gen and cursor > rev
+        if older then gen = ARGV[6]; redis.call('HSET', meta, 'gen', gen) end
         if ARGV[4] ~= gen then cursor = 0 end
-        if now - last > silent or now < last then grace = now + tonumber(ARGV[9]) end
+        if older or now - last > silent or now < last then grace = now + tonumber(ARGV[9]) end
         if now < last then
             -- The clock went back. A time that is to come would keep a node present.
             for _, other in ipairs(redis.call('ZRANGEBYSCORE', seen, '(' .. now, '+inf')) do

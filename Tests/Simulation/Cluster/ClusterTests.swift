@@ -134,8 +134,6 @@ import Wire
         run.expect(present.isSubset(of: created) && present.isDisjoint(with: destroyed), "O5")
     }
 
-    /// 544387693 breaks O4: a node that starts while the store is empty, and those that had its channel before, never learn of each
-    /// other's members.
     @Test(arguments: Seeds.cases(0..<200))
     func `after any faults all nodes see the same members, and each of them once`(seeds: Seeds) async {
         let failures = await seeds.failures(of: Self.self) { _ = try Self.disturb($0) }
