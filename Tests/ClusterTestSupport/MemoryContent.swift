@@ -46,7 +46,8 @@ public struct MemoryContent: Hashable, Sendable {
 
     mutating func beat(_ request: Beat, _ nowMS: Int64) -> BeatAnswer {
         let stored = generation ?? request.candidate
-        let isOlder = request.generation == stored && request.cursor > revision
+        let lacksBeat = request.answeredMS > beatMS + 100 && request.answeredMS <= nowMS
+        let isOlder = request.generation == stored && (request.cursor > revision || lacksBeat)
         let current = isOlder ? request.candidate : stored
         generation = current
         let cursor = request.generation == current ? request.cursor : 0

@@ -170,7 +170,10 @@ public struct SimulatedCluster: Sendable {
         guard let session = RoomSession(rawValue: room.rawValue) else { return nil }
         let instance = runs[index].membership.instance
         let reply = store.attach(Attach(room: room, instance: instance, session: session), at: now)
-        if let reply, case .success(let entry) = reply.result, reply.at < now + Self.scriptMax { return entry }
+        if let reply, case .success(let entry) = reply.result, reply.at < now + Self.scriptMax {
+            runs[index].membership.attached(room, at: reply.at)
+            return entry
+        }
         runs[index].failedRooms.append((now + Self.scriptMax, room))
         return nil
     }

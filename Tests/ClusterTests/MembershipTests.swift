@@ -133,6 +133,20 @@ import Wire
         }
     }
 
+    @Test func `a room is attached a second time after heartbeats that followed the first`() throws {
+        var membership = try Self.enlisted()
+        let (stays, ends) = (try Given.room("r"), try Given.room("s"))
+        for room in [stays, ends] { membership.attached(room, at: Self.start) }
+        // Attaching it sooner, for another reason, does not count.
+        membership.attached(stays, at: Self.start + .seconds(1))
+        membership.roomEnded(ends)
+        #expect(membership.nextRooms(at: Self.start + .milliseconds(4_999)).isEmpty)
+        let second = Self.start + .seconds(5)
+        #expect(membership.nextRooms(at: second) == [stays])
+        membership.attached(stays, at: second)
+        #expect(membership.nextRooms(at: second + .seconds(60)).isEmpty && membership.roomsWaiting == 0)
+    }
+
     @Test func `a lower incarnation is ignored`() throws {
         var membership = try Self.enlisted()
         try Self.beat(&membership, .success(Self.answer([Self.change("b", 5, "us")])), at: Self.start)

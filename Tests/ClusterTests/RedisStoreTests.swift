@@ -10,7 +10,13 @@ import Testing
 @testable import Cluster
 
 /// A real server whose content is set back, which is what a clock that is set forward looks like.
-struct ServedStore: TestedStore {
+final class ServedStore: TestedStore {
+    private struct Clock {
+        /// How far the tests' clock is ahead of the server's.
+        var aheadMS: Int64 = 0
+        var keptAheadMS: Int64 = 0
+    }
+    private let clock = Mutex(Clock())
     let server: RedisServer
     let store: RedisStore
     let incidents = StoreIncidents()
@@ -31,7 +37,15 @@ struct ServedStore: TestedStore {
     }
 
     func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation { try await store.enlist(request) }
-    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer { try await store.beat(request) }
+    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+        let ahead = clock.withLock(\.aheadMS)
+        var request = request
+        request.answeredMS -= ahead
+        var answer = try await store.beat(request)
+        answer.timeMS += ahead
+        answer.graceMS += ahead
+        return answer
+    }
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await store.attach(request) }
     func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await store.claim(request) }
     func detach(_ request: Detach) async throws(StoreError) -> Bool { try await store.detach(request) }
@@ -43,6 +57,12 @@ struct ServedStore: TestedStore {
     }
 
     func advance(milliseconds: Int) async throws {
+        clock.withLock { $0.aheadMS += Int64(milliseconds) }
+        try await setBack(milliseconds: milliseconds)
+    }
+
+    private func setBack(milliseconds: Int) async throws {
+        guard milliseconds > 0 else { return }
         let script = """
             redis.call('HINCRBY', 'ng:{c}:meta', 'beat', -ARGV[1])
             redis.call('HINCRBY', 'ng:{c}:meta', 'grace', -ARGV[1])
@@ -55,6 +75,7 @@ struct ServedStore: TestedStore {
     }
 
     func keep() async throws {
+        clock.withLock { $0.keptAheadMS = $0.aheadMS }
         let script = """
             for _, k in ipairs(redis.call('KEYS', 'ng:*')) do redis.call('COPY', k, 'kept:' .. k) end
             return 1
@@ -69,6 +90,7 @@ struct ServedStore: TestedStore {
             return 1
             """
         try await run("EVAL", script, "0")
+        try await setBack(milliseconds: clock.withLock { Int($0.aheadMS - $0.keptAheadMS) })
     }
 
     func wipe() async throws { try await run("FLUSHALL") }

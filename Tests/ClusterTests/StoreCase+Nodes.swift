@@ -133,4 +133,20 @@ extension StoreCase {
         let next = try await store.enlist(Enlist(node: Given.node("b"), candidate: third.generation))
         #expect(next.rawValue == 7 + 16)
     }
+
+    /// No node changed since the copy. Rooms did, perhaps.
+    func heartbeatsLost(_ store: some TestedStore) async throws {
+        let a = try Given.instance("a", 7)
+        let first = try await store.beat(Given.beat(a, Given.record("x"), candidate: 1))
+        try await store.keep()
+        let same = try await store.beat(Given.beat(a, after: first, candidate: 2))
+        try await store.restore()
+        try await store.advance(milliseconds: 1_000)
+        let next = try await store.beat(Given.beat(a, after: same, candidate: 3))
+        #expect(next.generation == first.generation, "the clock went on less than clocks may go back")
+        try await store.restore()
+        try await store.advance(milliseconds: 1_000)
+        let last = try await store.beat(Given.beat(a, after: next, candidate: 4))
+        #expect(try last.generation == Given.generation(4) && last.revision == first.revision)
+    }
 }

@@ -14,10 +14,11 @@ protocol TestedStore: ClusterStore {
 
 /// What every store has to do, the model and the real one.
 enum StoreCase: String, CaseIterable, Sendable {
-    case incarnationsRise, incarnationsSkipAfterSilence, incarnationsSkipWhileNodesMayBeUnheard, aRecordIsTold, onlyChangesAreTold, changesComeInParts
+    case incarnationsRise, incarnationsSkipAfterSilence, incarnationsSkipWhileNodesMayBeUnheard
+    case aRecordIsTold, onlyChangesAreTold, changesComeInParts
     case aLowerIncarnationIsFenced, aHigherIncarnationReplaces, anUnknownNodeIsAskedForItsRecord
     case silenceMakesAbsent, absenceEndsWithABeat, nobodyIsAbsentInGrace, theForgottenAreGone
-    case aWipeChangesTheGeneration, anOlderCopyChangesTheGeneration
+    case aWipeChangesTheGeneration, anOlderCopyChangesTheGeneration, aCopyWithoutAHeartbeatChangesTheGeneration
     case aRoomBeginsWithItsFirstNode, ranksFollowTheOrder, attachingTwiceChangesNothing, aHigherEpochWins
     case anOldIncarnationCannotAttach, oneOfTwoClaimsWins, aClaimRepeatsWithoutEffect, aClaimAfterAWipeHolds
     case theLastDetachEndsARoom, aLateDetachIsIgnored, aSweepRemovesTheGone
@@ -32,6 +33,7 @@ enum StoreCase: String, CaseIterable, Sendable {
         case .silenceMakesAbsent, .absenceEndsWithABeat, .nobodyIsAbsentInGrace, .theForgottenAreGone:
             try await absence(store)
         case .aWipeChangesTheGeneration, .anOlderCopyChangesTheGeneration: try await generations(store)
+        case .aCopyWithoutAHeartbeatChangesTheGeneration: try await heartbeatsLost(store)
         case .aRoomBeginsWithItsFirstNode, .ranksFollowTheOrder, .attachingTwiceChangesNothing, .aHigherEpochWins,
             .anOldIncarnationCannotAttach:
             try await attaching(store)
@@ -76,6 +78,7 @@ enum Given {
             record: record,
             generation: last?.generation,
             cursor: last?.cursor ?? 0,
+            answeredMS: last?.timeMS ?? 0,
             candidate: try generation(candidate)
         )
     }

@@ -61,6 +61,8 @@ public struct Membership: Sendable {
 
     private var generation: StoreGeneration?
     private var cursor: Int64 = 0
+    /// The store's clock at its last answer to a heartbeat, in milliseconds.
+    private var answeredMS: Int64 = 0
     /// The store has told of all nodes.
     private var hasWholeView = false
     /// Nobody was absent before this time of the store's clock, by its last answer.
@@ -71,6 +73,7 @@ public struct Membership: Sendable {
     private var toldAt: Instant
     private var audit = ViewAudit()
     private var attachQueue = AttachQueue()
+    private var confirmations = AttachConfirmations()
     /// Rooms that absent nodes may have, to be attached again when those return.
     private var awaited: [NodeID: Set<RoomName>] = [:]
 
@@ -158,7 +161,8 @@ public struct Membership: Sendable {
 
     /// When to call ``nextRequest(at:)`` and ``nextRooms(at:)``; `nil` while only an answer is awaited.
     public var nextDeadline: Instant? {
-        earliest(isRequestUnderWay ? nil : nextRequestAt, mayAttach ? attachQueue.nextDeadline : nil)
+        let attaching = attachQueue.nextDeadline ?? confirmations.nextDeadline
+        return earliest(isRequestUnderWay ? nil : nextRequestAt, mayAttach ? attaching : nil)
     }
 
     /// A request to send, if one is due. Its result has to be handed back, a failure too.
@@ -173,7 +177,14 @@ public struct Membership: Sendable {
         telling = recordToTell(at: now)
         if audit.begin(at: now) { cursor = 0 }
         return .beat(
-            Beat(instance: instance, record: telling, generation: generation, cursor: cursor, candidate: candidate)
+            Beat(
+                instance: instance,
+                record: telling,
+                generation: generation,
+                cursor: cursor,
+                answeredMS: answeredMS,
+                candidate: candidate
+            )
         )
     }
 
@@ -261,6 +272,7 @@ public struct Membership: Sendable {
         }
         generation = answer.generation
         cursor = answer.cursor
+        answeredMS = answer.timeMS
         if answer.cursor >= answer.revision { hasWholeView = true }
         graceMS = answer.graceMS
         if isFencedBy(answer), !isFenced {
@@ -336,14 +348,23 @@ public struct Membership: Sendable {
         }
     }
 
+    /// The store answered for a room. After the first time, the room is attached once more.
+    public mutating func attached(_ room: RoomName, at now: Instant) { confirmations.attached(room, at: now) }
+
     /// A room ended that may wait to be attached.
-    public mutating func roomEnded(_ room: RoomName) { attachQueue.remove(room) }
+    public mutating func roomEnded(_ room: RoomName) {
+        attachQueue.remove(room)
+        confirmations.remove(room)
+    }
 
     private var mayAttach: Bool { isStoreUp && !isFenced && instance.incarnation.isAssigned }
 
     /// The rooms to attach now. None while the store does not answer or the node is fenced.
     /// - Parameter count: the most rooms to return.
     public mutating func nextRooms(at now: Instant, max count: Int = .max) -> [RoomName] {
-        mayAttach ? attachQueue.next(at: now, max: count) : []
+        guard mayAttach else { return [] }
+        // Those that the store does not know come first.
+        guard attachQueue.count == 0 else { return attachQueue.next(at: now, max: count) }
+        return confirmations.next(at: now, max: count, using: &generator)
     }
 }

@@ -274,6 +274,7 @@ package actor ClusterMembership {
                 return nil
             }
             if current == attached { adopted[room] = entry.session }
+            membership.attached(room, at: now)
             return self.current(entry, of: room)
         } catch {
             if sessions[room] != nil { membership.attachLater([room], at: now) }

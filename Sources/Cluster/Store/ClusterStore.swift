@@ -54,6 +54,8 @@ public enum StoreTimes {
     public static let changesMax = 64
     /// The most nodes that one heartbeat forgets.
     static let forgottenMax = 8
+    /// A clock that goes back by less does not make a store an older copy of itself.
+    static let clockToleranceMS: Int64 = 100
     /// By how much incarnations go on until the end of the grace after the store was away, because an older copy or an empty store
     /// does not know the last ones.
     static let incarnationStepAfterSilence: Int64 = 16
@@ -79,7 +81,10 @@ public struct Beat: Hashable, Sendable {
     public var generation: StoreGeneration?
     /// The last change that the node knows; 0 for all.
     public var cursor: Int64
-    /// The store's generation if it has none, or runs on an older copy than the cursor.
+    /// The store's clock in milliseconds since 1970 at the last heartbeat; 0 before the first. A store that knows of no heartbeat as
+    /// late as that runs on an older copy, even if no node changed since.
+    public var answeredMS: Int64
+    /// The store's generation if it has none, or runs on an older copy than the node has seen.
     public var candidate: StoreGeneration
 
     public init(
@@ -87,12 +92,14 @@ public struct Beat: Hashable, Sendable {
         record: NodeRecord?,
         generation: StoreGeneration?,
         cursor: Int64,
+        answeredMS: Int64,
         candidate: StoreGeneration
     ) {
         self.instance = instance
         self.record = record
         self.generation = generation
         self.cursor = cursor
+        self.answeredMS = answeredMS
         self.candidate = candidate
     }
 }

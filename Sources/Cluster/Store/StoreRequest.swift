@@ -37,7 +37,8 @@ extension Beat: StoreRequest {
                 instance.node.rawValue, String(instance.incarnation.rawValue), record?.encoded() ?? "",
                 generation?.rawValue ?? "", String(cursor), candidate.rawValue, String(StoreTimes.absentAfterMS),
                 String(StoreTimes.silentAfterMS), String(StoreTimes.graceMS), String(StoreTimes.forgottenAfterMS),
-                String(StoreTimes.changesMax), String(StoreTimes.forgottenMax),
+                String(StoreTimes.changesMax), String(StoreTimes.forgottenMax), String(answeredMS),
+                String(StoreTimes.clockToleranceMS),
             ]
         )
     }

@@ -72,7 +72,8 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
         """
 
     /// KEYS meta, node, seen, changes. ARGV: node, incarnation, record, generation, cursor, generation candidate, absence,
-    /// silence, grace and oblivion in ms, the most changes, the most nodes to forget.
+    /// silence, grace and oblivion in ms, the most changes, the most nodes to forget, the time of the last answer, by how much the
+    /// clock may go back in ms.
     private static let beatText = """
         local meta, nodes, seen, changes = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
         local id, inc, record, cursor = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[5])
@@ -81,8 +82,9 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
         local known = redis.call('HMGET', meta, 'gen', 'inc', 'rev', 'beat', 'grace')
         local gen, highest, rev = known[1], tonumber(known[2] or 0), tonumber(known[3] or 0)
         local last, grace = tonumber(known[4] or 0), tonumber(known[5] or 0)
-        -- An older copy of the store has not seen all changes that the node has.
-        local older = ARGV[4] == gen and cursor > rev
+        -- An older copy of the store has not seen all changes that the node has, or not all heartbeats. Rooms are lost with both.
+        local answered, tolerance = tonumber(ARGV[13] or 0), tonumber(ARGV[14] or 0)
+        local older = ARGV[4] == gen and (cursor > rev or (answered > last + tolerance and answered <= now))
         if older then gen = ARGV[6]; redis.call('HSET', meta, 'gen', gen) end
         if ARGV[4] ~= gen then cursor = 0 end
         if older or now - last > silent or now < last then grace = now + tonumber(ARGV[9]) end

@@ -236,6 +236,7 @@ final class ClusterWorld {
             guard node.sessions[room] != nil, let channel = ChannelName(room.rawValue) else {
                 return detach(room, node, now)
             }
+            node.membership.attached(room, at: now)
             let present = node.membership.present(in: entry).nodes
             for id in entry.nodes.keys.sorted() where present[id] == nil {
                 node.membership.attachLater([room], whenReturned: id, at: now)
