@@ -294,6 +294,22 @@ import Wire
         #expect(stripped.packets.count == 50)
     }
 
+    @Test func `sound does not begin with a late packet, after which one would be missing`() throws {
+        let world = try World(seed: 139)
+        let publisher = try quietPublisher(world)
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        let sound = Recording(viewer, .audio)
+        var stream = try #require(HandMadeStream(world, publisher, .audio, codec: .opus, ssrc: 6_004))
+        let packets = (0..<5 as Range<UInt8>).map { stream.next(step: 960, [$0, 8, 9]) }
+        for number in [0, 2] { world.sendSecured(packets[number], from: publisher) }
+        world.run(for: .milliseconds(100))
+        try world.connect(viewer, to: publisher)
+        for number in [1, 3, 4] { world.sendSecured(packets[number], from: publisher) }
+        world.run(for: .milliseconds(100))
+        #expect(sound.packets.map(\.payload) == [[3, 8, 9], [4, 8, 9]])
+    }
+
     @Test func `probing padding is not passed on and leaves no gap`() throws {
         let world = try World(seed: 136)
         let publisher = try quietPublisher(world)

@@ -118,6 +118,9 @@ package final class PacketHistory {
         return UnsafeRawPointer(target)
     }
 
+    /// Whether a later packet was taken in.
+    func isLate(_ sequence: ExtendedSequenceNumber) -> Bool { newest.map { sequence < $0 } ?? false }
+
     private func isNew(_ sequence: ExtendedSequenceNumber) -> Bool {
         guard let newest else { return true }
         return sequence.rawValue > newest.rawValue - Int64(Self.packetsMax) && !contains(sequence)

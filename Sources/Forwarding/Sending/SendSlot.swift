@@ -440,6 +440,8 @@ package final class SendSlot {
             announceUnsupported(codec)
             return false
         }
+        // The packets after a late one came before the slot played the stream, and nobody asks for those of sound again.
+        if parameters.kind == .audio, stream.history.isLate(description.sequence) { return false }
         if parameters.kind == .video, !description.startsKeyFrame {
             stream.wantKeyFrame(at: now)
             peer.core.markDirty(stream.track.id.peer)
