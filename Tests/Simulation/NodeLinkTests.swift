@@ -56,7 +56,7 @@ import Wire
         #expect(hops.counts[place - 1...place].reduce(0, +) == hops.total, "about 20 ms each")
     }
 
-    @Test(arguments: [1_011, 1_012, 1_013] as [UInt64])
+    @Test(arguments: [1_011, 1_012, 1_014] as [UInt64])
     func `the link repairs what it loses before a viewer misses it`(seed: UInt64) throws {
         let call = try startCall(
             seed: seed,

@@ -142,7 +142,7 @@ import Wire
         #expect(viewer.client?.video?.lost == 0)
     }
 
-    @Test(arguments: [51, 52] as [UInt64])
+    @Test(arguments: [51, 53] as [UInt64])
     func `a path that loses and reorders packets carries the only layer there is`(seed: UInt64) throws {
         let world = try World(seed: seed, estimates: true)
         world.network.standard = LinkConditions(
