@@ -118,8 +118,25 @@ package final class PacketHistory {
         return UnsafeRawPointer(target)
     }
 
-    /// Whether a later packet was taken in.
-    func isLate(_ sequence: ExtendedSequenceNumber) -> Bool { newest.map { sequence < $0 } ?? false }
+    /// Whether a packet that is kept came after one of those that follow it.
+    func isLate(_ sequence: ExtendedSequenceNumber) -> Bool {
+        guard let newest, sequence < newest, let position = position(of: sequence) else { return false }
+        var next = sequence.advanced(by: 1)
+        while next <= newest, next.rawValue - sequence.rawValue < Int64(Self.packetsMax) {
+            if let other = self.position(of: next), other < position { return true }
+            next = next.advanced(by: 1)
+        }
+        return false
+    }
+
+    /// Where a packet that is kept lies in the endless byte stream.
+    private func position(of sequence: ExtendedSequenceNumber) -> Int? {
+        guard keepsPackets, let entry = unsafe entries[index(of: sequence)], entry.description.sequence == sequence
+        else {
+            return nil
+        }
+        return entry.position
+    }
 
     private func isNew(_ sequence: ExtendedSequenceNumber) -> Bool {
         guard let newest else { return true }
