@@ -147,6 +147,23 @@ import Wire
         #expect(membership.nextRooms(at: second + .seconds(60)).isEmpty && membership.roomsWaiting == 0)
     }
 
+    @Test func `a later run of the node fences this one, also when the store only tells of its record`() throws {
+        var membership = try Self.enlisted()
+        let same = try Self.beat(&membership, .success(Self.answer([Self.change("a", 7, "eu")])), at: Self.start)
+        #expect(!same.events.contains(.fenced) && membership.takesNewRooms)
+        let now = Self.start + .seconds(1)
+        let later = try Self.beat(&membership, .success(Self.answer([Self.change("a", 8, "eu")])), at: now)
+        #expect(later.events.contains(.fenced) && membership.isFenced && !membership.takesNewRooms)
+    }
+
+    @Test func `a store that tells of too many nodes fills no memory`() throws {
+        var membership = try Self.enlisted()
+        let changes = try (0..<2_100).map { try Self.change("n\($0)", 5, "eu") }
+        try Self.beat(&membership, .success(Self.answer(changes)), at: Self.start)
+        #expect(membership.view.members.count == 2_048)
+        #expect(try membership.view[Given.node("n0")] != nil && membership.view[Given.node("n2099")] == nil)
+    }
+
     @Test func `a lower incarnation is ignored`() throws {
         var membership = try Self.enlisted()
         try Self.beat(&membership, .success(Self.answer([Self.change("b", 5, "us")])), at: Self.start)

@@ -36,6 +36,12 @@ import Testing
         #expect(Self.refusal(stream, bytesMax: 262_144) == .tooLong)
         #expect(Self.refusal(stream, bytesMax: 9_999_999) == .tooLong)
         #expect(Self.refusal(stream, bytesMax: 10_000_000) == nil)
+        // What does not become shorter, and what is short.
+        var generator = SeededGenerator(seed: 2)
+        let random = Zlib.compress((0..<1_000).map { _ in UInt8.random(in: 0...255, using: &generator) })
+        #expect(Self.refusal(random, bytesMax: 999) == .tooLong)
+        #expect(Self.refusal(random, bytesMax: 1_000) == nil)
+        #expect(Self.refusal(Zlib.compress([1, 2, 3]), bytesMax: 2) == .tooLong)
     }
 
     @Test func `damaged streams are refused`() {

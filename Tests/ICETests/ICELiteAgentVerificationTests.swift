@@ -83,6 +83,11 @@ struct ICELiteAgentVerificationTests {
         #expect(scene.deliver(guessed, on: path(2), at: at(1)) == .dropped(.unknownTransaction))
         let forged = try answer(to: sent, password: "x")
         #expect(scene.deliver(forged, on: path(2), at: at(1)) == .dropped(.wrongIntegrity))
+        let check = try #require(sent.first { $0.messageClass == .request }?.transactionID)
+        var unsigned = STUNMessageBuilder(.success, transactionID: check)
+        unsigned.appendXORMappedAddress(path(2).remote)
+        unsigned.appendFingerprint()
+        #expect(scene.deliver(unsigned.bytes, on: path(2), at: at(1)) == .dropped(.missingIntegrity))
         #expect(scene.agent.selectedPath == path(1))
         // Each pair has its own identifier, so a client cannot answer for a pair where it receives nothing.
         _ = scene.check(3, on: path(3), at: at(2), nominates: true)

@@ -170,6 +170,26 @@ import Wire
         #expect(sender.core.counter == 100 && receiver.newest == 100)
     }
 
+    @Test func `a new phase needs a confirmation of the present one`() throws {
+        let engine = try SRTPEngine()
+        let sender = Sender(
+            try RelaySender(Self.schedule(), engine: engine, after: 100, at: Self.start, datagramsMax: 4)
+        )
+        for _ in 0..<5 { _ = try Self.sealed(sender, [1]) }
+        for counter in [100, 106] as [UInt64] {
+            sender.core.confirm(counter, at: Self.start)
+            #expect(sender.core.phase == 0, "\(counter) is of another phase, or was not sent")
+        }
+        sender.core.confirm(101, at: Self.start)
+        #expect(sender.core.phase == 1)
+        // What was sent in the phase before does not end the next one.
+        for _ in 0..<5 { _ = try Self.sealed(sender, [1]) }
+        sender.core.confirm(105, at: Self.start)
+        #expect(sender.core.phase == 1)
+        sender.core.confirm(106, at: Self.start)
+        #expect(sender.core.phase == 2)
+    }
+
     private static let vector: [UInt8] = [
         0xD0, 0x00, 0x00, 0x07, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x01,
         0x0A, 0x90, 0x57, 0x12, 0xCC, 0x4C, 0xE0, 0x4F, 0xFF, 0xE9, 0x13, 0x06,
