@@ -61,3 +61,10 @@ let package = Package(
         ),
     ]
 )
+
+// `Benchmarks/build hotpath` sets NAGARE_HOTPATH_ONLY: the tools of the benchmark package take as long to compile as the measured
+// modules, and `hotpath` uses none of them.
+if Context.environment["NAGARE_HOTPATH_ONLY"] != nil {
+    package.dependencies.removeLast()
+    package.targets.removeAll { $0.name == "Micro" }
+}

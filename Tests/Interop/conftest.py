@@ -10,12 +10,14 @@ from typing import Callable, Iterator, TypeVar
 import pytest
 from playwright.sync_api import Playwright, sync_playwright
 
-from harness.chromium import Chromium, ChromiumPage
+from harness.certificate import Certificate
+from harness.chromium import EXECUTABLE, FLAGS, Chromium, ChromiumPage
 from harness.firefox import Firefox, FirefoxPage
 from harness.impair import Link
 from harness.installed import MINIMAL_SYSTEM, build_packages
 from harness.webhooks import WebhookServer
 from harness.members import SoraMember
+from harness.network import Network
 from harness.node import BINARY, Node, running
 from harness.page import Page
 from harness.peers import Peer, Program
@@ -94,6 +96,15 @@ def chromium(playwright: Playwright) -> Iterator[Chromium]:
     browser = Chromium(playwright)
     yield browser
     browser.close()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright, network: Network, certificate: Certificate) -> Iterator[Chromium]:
+    """A browser on the clients' side of the module's network, which trusts the module's certificate."""
+    flags = [*FLAGS, f"--ignore-certificate-errors-spki-list={certificate.key_hash}"]
+    started = Chromium(playwright, flags, network.program(EXECUTABLE))
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="module")

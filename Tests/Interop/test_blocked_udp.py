@@ -7,7 +7,7 @@ from typing import Callable, Iterator
 
 import pytest
 from harness.certificate import Certificate, make_certificate
-from harness.chromium import EXECUTABLE, FLAGS, Chromium
+from harness.chromium import Chromium
 from harness.clocks import assert_clock
 from harness.members import SoraMember
 from harness.network import NODE_ADDRESS, NODE_NAME, Network
@@ -28,15 +28,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="module")
 def network(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     one = Network(tmp_path_factory.mktemp("network"))
-    yield one
-    one.close()
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright, network: Network, certificate: Certificate) -> Iterator[Chromium]:
-    """A browser on the clients' side."""
-    flags = [*FLAGS, f"--ignore-certificate-errors-spki-list={certificate.key_hash}"]
-    one = Chromium(playwright, flags, network.program(EXECUTABLE))
     yield one
     one.close()
 

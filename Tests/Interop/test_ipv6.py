@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Playwright
 
 from harness.certificate import Certificate, make_certificate
-from harness.chromium import EXECUTABLE, FLAGS, Chromium
+from harness.chromium import Chromium
 from harness.network import NODE_ADDRESS_6, NODE_NAME_6, Network
 from harness.node import Node
 from harness.relay_viewer import RelayPublisher, RelayViewer
@@ -25,15 +25,6 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="module")
 def network(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     one = Network(tmp_path_factory.mktemp("network"), passes_udp=True)
-    yield one
-    one.close()
-
-
-@pytest.fixture(scope="module")
-def browser(playwright: Playwright, network: Network, certificate: Certificate) -> Iterator[Chromium]:
-    """A browser on the clients' side."""
-    flags = [*FLAGS, f"--ignore-certificate-errors-spki-list={certificate.key_hash}"]
-    one = Chromium(playwright, flags, network.program(EXECUTABLE))
     yield one
     one.close()
 

@@ -24,12 +24,32 @@ run_static() {
     layer tidy count_swift tidy || is_broken=1
     layer text count_selection texts || is_broken=1
     layer loosened count_none ops/loosened || is_broken=1
+    layer mutants count_none ops/mutate --check || is_broken=1
     [[ ! $is_broken ]]
 }
 
 # The manifest reads NAGARE_TESTING. The other layers must not see it: the benchmarks measure modules as users build them.
 testable() { NAGARE_TESTING=1 "$@"; }
-build_tests() { testable swift build "${release_options[@]}" --build-tests; }
+build_tests() {
+    if [[ ! $building ]]; then
+        testable swift build "${release_options[@]}" --build-tests
+        return
+    fi
+    tail --pid="$building" -n +1 -f "$results/build.txt"
+    return "$(<"$results/build-status")"
+}
+# Builds beside the layer before, which leaves a core free. A session of its own, so that it can be ended with all that it started.
+begin_build() {
+    rm -f "$results/build-status"
+    : >"$results/build.txt"
+    # shellcheck disable=SC2016
+    NAGARE_TESTING=1 setsid bash -c '
+        status=0
+        swift build "${@:2}" --build-tests >"$1/build.txt" 2>&1 || status=$?
+        echo "$status" >"$1/build-status"
+    ' build "$results" "${release_options[@]}" &
+    building=$!
+}
 # The program as ops/package ships it. Only its link differs from the build of the tests.
 build_program() { NAGARE_STATIC=1 testable swift build "${release_options[@]}" --product nagare; }
 
@@ -79,7 +99,6 @@ fuzz() {
 # fuzz targets have the sanitizers in them, and the measured modules no testability, and the package of the benchmarks.
 start_background() {
     rm -f "$results/hot-path-status"
-    # A session of its own, so that it can be ended with all that it started.
     # shellcheck disable=SC2016
     setsid nice -n 19 bash -c '
         if [[ $2 ]]; then Tests/Fuzz/run 0 >"$1/fuzz-build.txt" 2>&1; fi
@@ -88,7 +107,6 @@ start_background() {
         echo "$status" >"$1/hot-path-status"
     ' background "$results" "$1" &
     background=$!
-    trap 'kill -- "-$background" 2>/dev/null || true' EXIT
 }
 hot_path() {
     # A layer runs in a subshell, which cannot wait for a process of this shell.
@@ -110,8 +128,9 @@ run_pytest() {
 
 # Rows of the program, its packages and its pages, in which no clock judges a picture.
 page_files=()
-for name in certificates chart container documentation http installation loosened module module_channel monitoring operators \
-    operators_page package page readme tokens tracing turn_client verdicts; do
+for name in certificates chart cluster_redirects container documentation feedback ffmpeg http installation loosened module \
+    module_channel monitoring operators operators_page package page readme relay sora_layers tcp tokens tracing turn turn_client \
+    verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
 

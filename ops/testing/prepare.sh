@@ -155,7 +155,7 @@ prepare() {
     install_packages "${packages[@]}"
     if [[ $needs_swift ]]; then prepare_sources .build/resolved.sha256 Package.swift; fi
     if [[ $layers == *" hot-path "* ]]; then
-        NAGARE_CORES_ONLY=1 prepare_sources .build-benchmarks/resolved.sha256 Benchmarks/Package.swift \
+        NAGARE_CORES_ONLY=1 NAGARE_HOTPATH_ONLY=1 prepare_sources .build-benchmarks/resolved.sha256 Benchmarks/Package.swift \
             --package-path Benchmarks --scratch-path .build-benchmarks
     fi
     if [[ $needs_text ]]; then
