@@ -118,15 +118,16 @@ package final class PacketHistory {
         return UnsafeRawPointer(target)
     }
 
-    /// Whether a packet that is kept came after one of those that follow it.
+    /// By how many packets one may be overtaken that counts as late. Each slot that waits for a beginning looks at so many, and
+    /// the sender decides how many of its packets are behind one that it sent far ahead.
+    private static let overtakenMax = 16
+
+    /// Whether a packet that is kept came after one of the ``overtakenMax`` that follow it.
     func isLate(_ sequence: ExtendedSequenceNumber) -> Bool {
         guard let newest, sequence < newest, let position = position(of: sequence) else { return false }
-        var next = sequence.advanced(by: 1)
-        while next <= newest, next.rawValue - sequence.rawValue < Int64(Self.packetsMax) {
-            if let other = self.position(of: next), other < position { return true }
-            next = next.advanced(by: 1)
+        return (1...Self.overtakenMax).contains { step in
+            self.position(of: sequence.advanced(by: step)).map { $0 < position } ?? false
         }
-        return false
     }
 
     /// Where a packet that is kept lies in the endless byte stream.
