@@ -18,6 +18,10 @@ public enum ProtocolViolation: Error, Hashable, Sendable, CaseIterable {
     case brokenHandshake
     /// More control chunks or broken chunks than any working peer sends.
     case flood
+    /// The peer causes more work than its budget allows, see ``Association/workSteps``.
+    case excessiveWork
+    /// For 60 s the peer acknowledged nothing of what waits for it, or completed nothing of what it began.
+    case noProgress
     /// The receive window has been full of parts of messages for ten seconds.
     case windowStuck
 }

@@ -13,7 +13,7 @@ struct Queue<Element> {
 
     /// The element at a distance from the first.
     subscript(_ index: Int) -> Element {
-        get { elements[head + index] }
+        _read { yield elements[head + index] }
         _modify { yield &elements[head + index] }
     }
 
@@ -32,6 +32,27 @@ struct Queue<Element> {
             elements.removeFirst(head)
             head = 0
         }
+        return element
+    }
+
+    /// The first index whose element, like all that follow it, is not below what is looked for.
+    func partitionIndex(_ isBelow: (Element) -> Bool) -> Int {
+        // Nearly always what arrives belongs at the end.
+        if isEmpty || isBelow(elements[elements.count - 1]) { return count }
+        var low = 0
+        var high = count - 1
+        while low < high {
+            let middle = (low + high) / 2
+            if isBelow(self[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+
+    mutating func insert(_ element: Element, at index: Int) { elements.insert(element, at: head + index) }
+
+    mutating func remove(at index: Int) -> Element {
+        let element = elements.remove(at: head + index)
+        if head == elements.count { removeAll() }
         return element
     }
 

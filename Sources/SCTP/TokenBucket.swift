@@ -14,15 +14,16 @@ struct TokenBucket: Sendable {
         level = self.burst
     }
 
-    /// - Returns: whether a token was left.
-    mutating func take(at now: Instant) -> Bool {
+    /// - Returns: whether `count` tokens were left.
+    mutating func take(_ count: Int = 1, at now: Instant) -> Bool {
         if let filledAt {
             let elapsed = min(max((now - filledAt).nanoseconds, 0), 60_000_000_000)
             level = min(level + elapsed * perSecond, burst)
         }
         filledAt = now
-        guard level >= 1_000_000_000 else { return false }
-        level -= 1_000_000_000
+        let (cost, isTooMuch) = Int64(count).multipliedReportingOverflow(by: 1_000_000_000)
+        guard !isTooMuch, level >= cost else { return false }
+        level -= cost
         return true
     }
 }

@@ -6,44 +6,6 @@ import Wire
 
 /// What peers must not be able to do: trap, amplify, grow memory.
 @Suite struct HostileTests {
-    /// A packet with valid checksum.
-    private func packet(_ chunks: [[UInt8]], tag: UInt32, port: UInt16 = 5_000) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.append(bigEndian: port)
-        bytes.append(bigEndian: port)
-        bytes.append(bigEndian: tag)
-        bytes.append(bigEndian: UInt32(0))
-        for chunk in chunks { bytes += chunk }
-        let checksum = withSpan(bytes) { PacketLayout.checksum($0) }
-        for index in 0..<4 { bytes[8 + index] = UInt8(truncatingIfNeeded: checksum >> (24 - 8 * index)) }
-        return bytes
-    }
-
-    private func data(
-        _ tsn: Int64,
-        on number: UInt16 = 0,
-        message: UInt32 = 0,
-        fragment: UInt32 = 0,
-        _ flags: DataFlags = [.beginning, .end],
-        count: Int = 10
-    ) -> [UInt8] {
-        var value: [UInt8] = []
-        value.append(bigEndian: SerialNumber.raw(tsn))
-        value.append(bigEndian: number)
-        value.append(bigEndian: UInt16(0))
-        value.append(bigEndian: message)
-        value.append(bigEndian: flags.contains(.beginning) ? 53 : fragment)
-        return .chunk(.interleavedData, flags: flags.rawValue, value + [UInt8](repeating: 1, count: count))
-    }
-
-    /// A connected node, the victim, and what a hostile peer knows: the tag and the next number.
-    private struct Scene {
-        let pair = Pair.connected()
-        var victim: Node { pair.right }
-        var tag: UInt32 { pair.left.association.peer?.tag ?? 0 }
-        var tsn: Int64 { pair.right.association.receiver.numbers.cumulative + 1 }
-    }
-
     private func value(_ words: [UInt32]) -> [UInt8] {
         var bytes: [UInt8] = []
         for word in words { bytes.append(bigEndian: word) }

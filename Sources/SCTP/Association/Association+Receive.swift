@@ -19,6 +19,9 @@ extension Association {
         guard phase != .ended else { throw .ended }
         try checkTag(tag, chunk)
         counters.packetsReceived &+= 1
+        defer { chargeWork(at: now) }
+        receiver.outstandingBytes = sender.chunks.heldBytes
+        packetContents = PacketContents()
         switch chunk.type {
         case .initiation, .initiationAck, .shutdownComplete:
             guard walk.next(in: packet) == nil else { throw .handshake }
@@ -87,10 +90,24 @@ extension Association {
 
     /// - Returns: whether to read on.
     private mutating func handle(_ chunk: ChunkRange, in packet: RawSpan, at now: Instant) -> Bool {
+        work.add()
         switch chunk.type {
         case .data, .interleavedData: receiveData(chunk, in: packet, at: now)
-        case .sack: receiveAck(chunk, in: packet, at: now)
-        case .forwardTSN, .interleavedForwardTSN: receiveForward(chunk, in: packet, at: now)
+        case .sack:
+            // No sender has a reason for a second one.
+            guard !packetContents.hasAck else {
+                glitch(at: now)
+                break
+            }
+            packetContents.hasAck = true
+            receiveAck(chunk, in: packet, at: now)
+        case .forwardTSN, .interleavedForwardTSN:
+            guard !packetContents.hasForward else {
+                glitch(at: now)
+                break
+            }
+            packetContents.hasForward = true
+            receiveForward(chunk, in: packet, at: now)
         case .cookieAck: receiveCookieAck(at: now)
         case .abort: receiveAbort(chunk, in: packet)
         case .heartbeatAck, .padding: break
@@ -143,7 +160,7 @@ extension Association {
             return glitch(at: now)
         }
         do {
-            switch try receiver.receive(data, in: packet, at: now) {
+            switch try receiver.receive(data, in: packet, at: now, &work) {
             case .accepted: performDeferredReset(at: now)
             case .duplicate: counters.duplicates &+= 1
             case .dropped: counters.refusedChunks &+= 1
@@ -156,7 +173,7 @@ extension Association {
         guard let sack = Acknowledgement(chunk, in: packet) else { return glitch(at: now) }
         if sack.hasBrokenGap { glitch(at: now) }
         guard phase != .ended else { return }
-        do { try sender.acknowledged(sack, at: now) } catch { fail(error) }
+        do { try sender.acknowledged(sack, at: now, &work) } catch { fail(error) }
     }
 
     private mutating func receiveForward(_ chunk: ChunkRange, in packet: RawSpan, at now: Instant) {
@@ -166,7 +183,7 @@ extension Association {
         }
         guard let numbers = ForwardedNumbers(chunk, in: packet) else { return glitch(at: now) }
         do {
-            if try receiver.forward(numbers) {
+            if try receiver.forward(numbers, &work) {
                 performDeferredReset(at: now)
             } else {
                 _ = takeControl(at: now)
@@ -190,6 +207,12 @@ extension Association {
     }
 
     // MARK: - Bounds
+
+    /// What a packet has had so far of the chunks that it may have once.
+    struct PacketContents: Sendable {
+        var hasAck = false
+        var hasForward = false
+    }
 
     /// Something that a working peer does not send, but that has no effect.
     mutating func glitch(at now: Instant) {

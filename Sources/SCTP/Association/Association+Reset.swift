@@ -4,13 +4,18 @@ internal import Wire
 extension Association {
     /// Requests the reset of the wanted streams that have sent all.
     mutating func beginResets(at now: Instant) {
-        guard !resets.wanted.isEmpty else { return }
+        guard !resets.wanted.isEmpty, resets.request == nil else { return }
         guard agreed.contains(.reconfiguration) else { return refuseResets() }
-        let streams = sender.streams
-        resets.begin(lastTSN: sender.chunks.nextTSN - 1, at: now) { streams[$0]?.messages.isEmpty ?? true }
-        guard let request = resets.request else { return }
-        for stream in request.streams { sender.streams.setState(.resetting, of: stream) }
-        sender.forwardLimit = request.lastTSN
+        work.add(sender.streams.streams.count)
+        resets.begin(sender.streams.startResets(), lastTSN: sender.chunks.nextTSN - 1, at: now)
+        if let request = resets.request { sender.forwardLimit = request.lastTSN }
+    }
+
+    /// The peer asks for the reset of streams of ours (RFC 6525 §5.2.3). Those that do not send need none.
+    private mutating func resetOutgoing(_ streams: [StreamID], at now: Instant) {
+        work.add(sender.streams.streams.count)
+        for stream in sender.streams.close(Set(streams)) { resets.want(stream) }
+        if phase == .established { beginResets(at: now) }
     }
 
     /// The peer cannot reset streams: they stay as they are.
@@ -24,6 +29,7 @@ extension Association {
         guard phase.receivesData, agreed.contains(.reconfiguration) else { return }
         guard let parameters = ReconfigurationParameter.parse(body) else { return glitch(at: now) }
         for parameter in parameters {
+            work.add(1 + parameter.streamCount)
             switch parameter {
             case .response(let number, let result): receiveAnswer(number, result, at: now)
             case .outgoingReset(let number, _, let lastTSN, let streams):
@@ -31,12 +37,12 @@ extension Association {
                     association.performReset(
                         number,
                         SerialNumber.extend(lastTSN, near: association.cumulative),
-                        streams
+                        Set(streams)
                     )
                 }
             case .incomingReset(let number, let streams):
                 answer(number) { association in
-                    for stream in streams { association.reset(stream, at: now) }
+                    association.resetOutgoing(streams, at: now)
                     return .performed
                 }
             case .associationReset(let number), .addIncomingStreams(let number, _):
@@ -52,7 +58,8 @@ extension Association {
         switch resets.answered(number, result) {
         case .nothing: return
         case .done(let streams):
-            for stream in streams { sender.streams.remove(stream) }
+            work.add(sender.streams.streams.count)
+            sender.streams.remove(Set(streams))
             receiver.append(.outgoingReset(streams))
         case .refused(let streams): receiver.append(.outgoingResetRefused(streams))
         }
@@ -78,14 +85,13 @@ extension Association {
     private mutating func performReset(
         _ number: UInt32,
         _ lastTSN: Int64,
-        _ streams: [StreamID]
+        _ streams: Set<StreamID>
     ) -> ReconfigurationResult {
         guard lastTSN <= cumulative else {
             resets.deferRequest(number, lastTSN: lastTSN, streams)
             return .inProgress
         }
-        let reset = streams.isEmpty ? nil : streams
-        receiver.reset(reset)
+        receiver.reset(streams.isEmpty ? nil : streams, &work)
         return .performed
     }
 

@@ -102,7 +102,9 @@ extension Association {
         if phase.receivesData || phase == .shutdownReceived, receiver.numbers.isDue || willSendData(at: now) {
             offset = writeAck(at: offset, into: &buffer)
         }
-        if phase.sendsData, offset + Self.largeChunkBytes <= PacketLayout.bytesMax, let forward = sender.takeForward() {
+        if phase.sendsData, offset + Self.largeChunkBytes <= PacketLayout.bytesMax,
+            let forward = sender.takeForward(&work)
+        {
             offset = append(forward.encoded(isInterleaved: isInterleaved), at: offset, into: &buffer)
         }
         if phase == .established, offset + Self.largeChunkBytes <= PacketLayout.bytesMax,
@@ -134,7 +136,8 @@ extension Association {
     }
 
     private mutating func writeAck(at offset: Int, into buffer: inout MutableRawSpan) -> Int {
-        let sack = receiver.takeAck()
+        receiver.outstandingBytes = sender.chunks.heldBytes
+        let sack = receiver.takeAck(&work)
         guard offset + sack.byteCount <= PacketLayout.bytesMax else {
             receiver.demandAck()
             return offset

@@ -21,7 +21,7 @@ extension Association {
         switch phase {
         case .established, .shutdownPending, .shutdownReceived:
             let number = packet.bigEndianUInt32(at: chunk.body.lowerBound)
-            do { try sender.acknowledged(upTo: number, at: now) } catch { return fail(error) }
+            do { try sender.acknowledged(upTo: number, at: now, &work) } catch { return fail(error) }
             phase = .shutdownReceived
         case .shutdownSent:
             // Both at once (RFC 9260 §9.2).

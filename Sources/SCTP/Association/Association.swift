@@ -75,7 +75,10 @@ public struct Association: ~Copyable, Sendable {
     var sender: Sender
     var receiver: Receiver
     var resets: StreamResets
+    /// Of the packet that is being read.
+    var packetContents = PacketContents()
     var controlBucket = TokenBucket(perSecond: 100, burst: 200)
+    var work = WorkMeter()
     var glitchBucket = TokenBucket(perSecond: 10, burst: 100)
     public internal(set) var counters = AssociationCounters()
 
@@ -97,7 +100,11 @@ public struct Association: ~Copyable, Sendable {
             firstTSN: UInt32(truncatingIfNeeded: self.generator.next()),
             capabilities: capabilities
         )
-        sender = Sender(firstTSN: local.firstTSN, peerWindow: Initiation.windowMin)
+        sender = Sender(
+            firstTSN: local.firstTSN,
+            peerWindow: Initiation.windowMin,
+            outstandingBytesMax: settings.outstandingBytesMax
+        )
         receiver = Receiver(
             firstTSN: 0,
             windowBytes: settings.windowBytes,
@@ -128,6 +135,11 @@ public struct Association: ~Copyable, Sendable {
     public var retransmissions: UInt64 { sender.retransmissions }
     /// Bytes of the peer's data that are held: parts of messages, messages that wait for their order or for the owner.
     public var heldBytes: Int { receiver.chargedBytes }
+    /// Bytes that were sent and are not yet acknowledged up to their number, with the memory of each chunk's entry.
+    public var outstandingBytes: Int { sender.chunks.heldBytes }
+    /// Steps of work that the peer has caused: chunks that were read, and entries that were looked at or moved because of them. A peer
+    /// may cause 4,000,000 a second, and 1,000,000 at once.
+    public var workSteps: UInt64 { work.steps }
 
     /// When to call ``handleTimeout(at:)`` next.
     public var nextDeadline: Instant? { deadline }
@@ -141,13 +153,14 @@ public struct Association: ~Copyable, Sendable {
         default:
             earliest(
                 earliest(stepDeadline, sender.nextDeadline),
-                earliest(receiver.numbers.deadline, resets.deadline)
+                earliest(earliest(receiver.numbers.deadline, receiver.progress.deadline), resets.deadline)
             )
         }
     }
 
     /// The next event, oldest first. A message that is not taken stays in the receive window.
     public mutating func nextEvent() -> AssociationEvent? {
+        receiver.outstandingBytes = sender.chunks.heldBytes
         let event = receiver.next()
         if case .message = event { counters.messagesReceived &+= 1 }
         return event
@@ -289,20 +302,33 @@ public struct Association: ~Copyable, Sendable {
             stepTries += 1
             stepDeadline = now + wait
             isStepDue = true
-            if phase == .cookieEchoed { sender.repeatAll(at: now) }
+            if phase == .cookieEchoed { sender.repeatAll(at: now, &work) }
         }
         guard phase.sendsData || phase.receivesData else { return }
-        sender.handleTimeout(at: now)
-        receiver.handleTimeout(at: now)
+        sender.handleTimeout(at: now, &work)
+        let hasReceiverProgressed = receiver.handleTimeout(at: now)
+        guard !sender.progress.hasExpired(at: now), hasReceiverProgressed else { return fail(.noProgress) }
+        chargeWork(at: now)
     }
 
-    /// Ends the association; a later event tells.
+    /// Ends the association of a peer that causes too much work.
+    mutating func chargeWork(at now: Instant) {
+        if !work.charge(at: now), phase != .ended { fail(.excessiveWork) }
+    }
+
+    /// Ends the association and frees its memory; a later event tells. Messages that arrived before the peer ended it, in either way,
+    /// are still delivered.
     mutating func end(_ reason: AssociationEnd) {
         guard phase != .ended else { return }
         phase = .ended
         endStep()
         control = []
-        sender.streams = OutgoingStreams()
+        cookie = []
+        sender.end()
+        switch reason {
+        case .shutDown, .abortedByPeer, .restartedByPeer, .timedOut: receiver.end(keepsMessages: true)
+        case .aborted, .violation: receiver.end(keepsMessages: false)
+        }
         receiver.append(.ended(reason))
     }
 

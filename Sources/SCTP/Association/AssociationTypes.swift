@@ -4,8 +4,11 @@ internal import Wire
 public struct AssociationSettings: Hashable, Sendable {
     /// The SCTP port of both ends (RFC 8841 §5: `a=sctp-port`).
     public var port: UInt16 = 5_000
-    /// The receive window in bytes; what the owner has not taken counts.
+    /// The memory of data in both directions in bytes: what arrived and the owner has not taken, and what the peer has not acknowledged,
+    /// which takes half of it at most. The rest is the receive window.
     public var windowBytes = 1 << 20
+    /// The most bytes that are sent and not acknowledged, with the memory of each chunk's entry.
+    var outstandingBytesMax: Int { windowBytes / 2 }
     /// The longest message in bytes that is accepted; a longer one ends the association.
     public var incomingMessageBytesMax = 262_144
     /// The longest message in bytes that the peer accepts (RFC 8841 §6: `a=max-message-size`).

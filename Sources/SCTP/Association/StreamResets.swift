@@ -5,7 +5,7 @@ struct StreamResets: Sendable {
     // MARK: Ours
 
     /// Streams to reset once their queues are empty.
-    private(set) var wanted: [StreamID] = []
+    private(set) var wanted: Set<StreamID> = []
     private(set) var request: (number: UInt32, lastTSN: Int64, streams: [StreamID])?
     private var nextNumber: UInt32
     /// When the request is sent (again).
@@ -17,7 +17,7 @@ struct StreamResets: Sendable {
     private var expected: UInt32
     private var lastResult = ReconfigurationResult.nothingToDo
     /// The peer's request that waits for data before it.
-    private(set) var deferred: (number: UInt32, lastTSN: Int64, streams: [StreamID])?
+    private(set) var deferred: (number: UInt32, lastTSN: Int64, streams: Set<StreamID>)?
 
     /// The numbers start at the first TSN of each direction (RFC 6525 §5.1.1).
     init(firstTSN: UInt32, peerFirstTSN: UInt32) {
@@ -25,22 +25,20 @@ struct StreamResets: Sendable {
         expected = peerFirstTSN
     }
 
-    mutating func want(_ stream: StreamID) {
-        if !wanted.contains(stream) { wanted.append(stream) }
-    }
+    mutating func want(_ stream: StreamID) { wanted.insert(stream) }
 
     /// Takes all wanted streams.
     mutating func takeWanted() -> [StreamID] {
         defer { wanted = [] }
-        return wanted
+        return wanted.sorted()
     }
 
-    /// Makes the request for the wanted streams that have nothing to send, unless one is on its way.
-    mutating func begin(lastTSN: Int64, at now: Instant, isIdle: (StreamID) -> Bool) {
-        guard request == nil, !wanted.isEmpty else { return }
-        let streams = Array(wanted.filter(isIdle).prefix(ReconfigurationParameter.streamsMax))
+    /// Makes the request for wanted streams that have nothing to send, unless one is on its way.
+    mutating func begin(_ idle: [StreamID], lastTSN: Int64, at now: Instant) {
+        guard request == nil else { return }
+        let streams = Array(idle.prefix(ReconfigurationParameter.streamsMax))
         guard !streams.isEmpty else { return }
-        wanted.removeAll { streams.contains($0) }
+        wanted.subtract(streams)
         request = (nextNumber, lastTSN, streams)
         nextNumber &+= 1
         deadline = now
@@ -93,7 +91,7 @@ struct StreamResets: Sendable {
         return .answer(.badSequenceNumber)
     }
 
-    mutating func deferRequest(_ number: UInt32, lastTSN: Int64, _ streams: [StreamID]) {
+    mutating func deferRequest(_ number: UInt32, lastTSN: Int64, _ streams: Set<StreamID>) {
         deferred = (number, lastTSN, streams)
     }
 

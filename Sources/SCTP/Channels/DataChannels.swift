@@ -22,6 +22,9 @@ public struct DataChannelsStatus: Hashable, Sendable {
     public fileprivate(set) var nextDeadline: Instant?
     public fileprivate(set) var bufferedBytes = 0
     public fileprivate(set) var heldBytes = 0
+    public fileprivate(set) var outstandingBytes = 0
+    /// ``bufferedBytes`` and ``outstandingBytes``.
+    public var sendingBytes: Int { bufferedBytes + outstandingBytes }
     public fileprivate(set) var retransmissions: UInt64 = 0
     public fileprivate(set) var refusedChannels: UInt64 = 0
 
@@ -34,6 +37,7 @@ public struct DataChannelsStatus: Hashable, Sendable {
         nextDeadline: Instant?,
         bufferedBytes: Int,
         heldBytes: Int,
+        outstandingBytes: Int,
         retransmissions: UInt64,
         refusedChannels: UInt64
     ) {
@@ -42,6 +46,7 @@ public struct DataChannelsStatus: Hashable, Sendable {
         self.nextDeadline = nextDeadline
         self.bufferedBytes = bufferedBytes
         self.heldBytes = heldBytes
+        self.outstandingBytes = outstandingBytes
         self.retransmissions = retransmissions
         self.refusedChannels = refusedChannels
     }
@@ -122,6 +127,10 @@ public struct DataChannels: ~Copyable, Sendable {
     public var bufferedBytes: Int { association.bufferedBytes }
     /// Bytes of the peer's data that are held in the receive window.
     public var heldBytes: Int { association.heldBytes }
+    /// See ``Association/outstandingBytes``.
+    public var outstandingBytes: Int { association.outstandingBytes }
+    /// See ``Association/workSteps``.
+    public var workSteps: UInt64 { association.workSteps }
     public func bufferedBytes(on channel: StreamID) -> Int { association.bufferedBytes(on: channel) }
 
     /// All that the owner looks at after each change.
@@ -134,6 +143,7 @@ public struct DataChannels: ~Copyable, Sendable {
             nextDeadline: association.deadline,
             bufferedBytes: association.bufferedBytes,
             heldBytes: association.heldBytes,
+            outstandingBytes: association.outstandingBytes,
             retransmissions: association.retransmissions,
             refusedChannels: refusedChannels
         )
@@ -346,7 +356,9 @@ public struct DataChannels: ~Copyable, Sendable {
 
     /// The peer closed its direction: ours follows (RFC 8831 §6.7).
     private mutating func peerReset(_ streams: [StreamID], at now: Instant) {
-        for id in streams {
+        // Most of a long list are no channels.
+        let known = Set(channels.map(\.id)).union(early.map(\.stream))
+        for id in streams where known.contains(id) {
             if case .closing(isOwnReset: false, isPeerReset: true) = state(of: id) {
                 keepEarly(.reset(id))
                 continue

@@ -12,6 +12,14 @@ enum ReconfigurationParameter: Equatable {
     case addOutgoingStreams(request: UInt32, count: UInt16)
     case addIncomingStreams(request: UInt32, count: UInt16)
 
+    /// How many streams it lists.
+    var streamCount: Int {
+        switch self {
+        case .outgoingReset(_, _, _, let streams), .incomingReset(_, let streams): streams.count
+        default: 0
+        }
+    }
+
     /// The most streams of one request; more would not fit into a packet.
     static let streamsMax = 500
 

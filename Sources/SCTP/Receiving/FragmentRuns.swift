@@ -1,76 +1,145 @@
 /// Fragments on their way to messages: runs of fragments whose numbers follow each other, and their bytes. One for each message,
-/// by fragment number; of unordered DATA one for a stream, by TSN, because nothing else joins its fragments.
+/// by fragment number; of unordered DATA one for all streams, by TSN, because nothing else joins its fragments.
 struct FragmentRuns: Sendable {
     struct Run: Sendable {
-        var numbers: ClosedRange<Int64>
-        var bytes: [UInt8]
-        var hasBeginning: Bool
-        var hasEnd: Bool
+        let stream: StreamID
+        fileprivate(set) var numbers: ClosedRange<Int64>
+        fileprivate(set) var hasBeginning: Bool
+        fileprivate(set) var hasEnd: Bool
         /// Of the first fragment.
-        var payloadProtocol: PayloadProtocol?
+        fileprivate(set) var payloadProtocol: PayloadProtocol?
+        fileprivate(set) var byteCount: Int
+        /// One for each fragment: put together once, when the message is complete.
+        fileprivate var payloads: [[UInt8]]
+
         /// How many fragments it is of.
-        var chunkCount: Int
+        var chunkCount: Int { payloads.count }
+
+        var bytes: [UInt8] {
+            if payloads.count == 1 { return payloads[0] }
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(byteCount)
+            for payload in payloads { bytes += payload }
+            return bytes
+        }
+
+        fileprivate mutating func prepend(_ previous: Run) {
+            numbers = previous.numbers.lowerBound...numbers.upperBound
+            hasBeginning = previous.hasBeginning
+            payloadProtocol = previous.payloadProtocol
+            byteCount += previous.byteCount
+            payloads.insert(contentsOf: previous.payloads, at: 0)
+        }
+
+        /// Adds the run that follows. The shorter list of payloads is moved to the longer one.
+        fileprivate mutating func append(_ next: consuming Run) {
+            numbers = numbers.lowerBound...next.numbers.upperBound
+            hasEnd = next.hasEnd
+            byteCount += next.byteCount
+            if next.payloads.count > payloads.count {
+                next.payloads.insert(contentsOf: payloads, at: 0)
+                payloads = next.payloads
+            } else {
+                payloads += next.payloads
+            }
+        }
     }
 
-    private(set) var runs: [Run] = []
+    private var runs = Queue<Run>()
+    private(set) var byteCount = 0
+    private(set) var chunkCount = 0
 
     var isEmpty: Bool { runs.isEmpty }
-    var byteCount: Int { runs.reduce(0) { $0 + $1.bytes.count } }
-    var chunkCount: Int { runs.reduce(0) { $0 + $1.chunkCount } }
 
-    /// - Returns: the message that the fragment completed, which is not held any more, and its chunks.
+    /// - Returns: the message that the fragment completed, which is not held any more.
     /// - Throws: when the fragment does not fit what is there, or the message gets too long.
     mutating func insert(
         _ number: Int64,
-        _ flags: DataFlags,
-        _ payloadProtocol: PayloadProtocol?,
-        _ bytes: [UInt8],
-        bytesMax: Int
+        of chunk: DataChunk,
+        _ payload: [UInt8],
+        bytesMax: Int,
+        _ work: inout WorkMeter
     ) throws(ProtocolViolation) -> Run? {
-        var index = runs.count
-        while index > 0, runs[index - 1].numbers.lowerBound > number { index -= 1 }
-        var run = Run(
+        let run = Run(
+            stream: chunk.stream,
             numbers: number...number,
-            bytes: [],
-            hasBeginning: flags.contains(.beginning),
-            hasEnd: flags.contains(.end),
-            payloadProtocol: payloadProtocol,
-            chunkCount: 1
+            hasBeginning: chunk.flags.contains(.beginning),
+            hasEnd: chunk.flags.contains(.end),
+            payloadProtocol: chunk.payloadProtocol,
+            byteCount: payload.count,
+            payloads: [payload]
         )
-        if index > 0 {
-            let last = runs[index - 1].numbers.upperBound
-            guard last < number else { throw .brokenFragments }
-            if last == number - 1 {
-                guard runs[index - 1].hasEnd == run.hasBeginning else { throw .brokenFragments }
-                if !run.hasBeginning {
-                    // Taken out, so that its bytes grow in place.
-                    index -= 1
-                    run = runs.remove(at: index)
-                    run.numbers = run.numbers.lowerBound...number
-                    run.hasEnd = flags.contains(.end)
-                    run.chunkCount += 1
-                }
-            }
+        var index = runs.partitionIndex { $0.numbers.lowerBound <= number }
+        let joinsPrevious = try joins(run, after: index - 1)
+        let joinsNext = try joins(run, before: index)
+        byteCount += payload.count
+        chunkCount += 1
+        switch (joinsPrevious, joinsNext) {
+        case (false, false):
+            work.add(runs.count - index)
+            runs.insert(run, at: index)
+        case (true, false):
+            index -= 1
+            runs[index].append(run)
+        case (false, true):
+            runs[index].prepend(run)
+        case (true, true):
+            work.add(runs.count - index)
+            let next = runs.remove(at: index)
+            index -= 1
+            work.add(min(next.chunkCount, runs[index].chunkCount))
+            runs[index].append(run)
+            runs[index].append(next)
         }
-        if run.bytes.isEmpty { run.bytes = bytes } else { run.bytes += bytes }
-        if index < runs.count, runs[index].numbers.lowerBound == number + 1 {
-            guard runs[index].hasBeginning == run.hasEnd else { throw .brokenFragments }
-            if !run.hasEnd {
-                let next = runs.remove(at: index)
-                run.numbers = run.numbers.lowerBound...next.numbers.upperBound
-                run.bytes += next.bytes
-                run.hasEnd = next.hasEnd
-                run.chunkCount += next.chunkCount
-            }
-        }
-        guard run.bytes.count <= bytesMax else { throw .messageTooLong }
-        if run.hasBeginning, run.hasEnd { return run }
-        runs.insert(run, at: index)
-        return nil
+        guard runs[index].byteCount <= bytesMax else { throw .messageTooLong }
+        guard runs[index].hasBeginning, runs[index].hasEnd else { return nil }
+        work.add(runs.count - index)
+        let done = runs.remove(at: index)
+        byteCount -= done.byteCount
+        chunkCount -= done.chunkCount
+        return done
+    }
+
+    /// Whether a new fragment continues the run before it.
+    private func joins(_ run: Run, after index: Int) throws(ProtocolViolation) -> Bool {
+        guard index >= 0 else { return false }
+        let last = runs[index].numbers.upperBound
+        guard last < run.numbers.lowerBound else { throw .brokenFragments }
+        guard last + 1 == run.numbers.lowerBound, runs[index].stream == run.stream else { return false }
+        guard runs[index].hasEnd == run.hasBeginning else { throw .brokenFragments }
+        return !run.hasBeginning
+    }
+
+    /// Whether the run behind a new fragment continues it.
+    private func joins(_ run: Run, before index: Int) throws(ProtocolViolation) -> Bool {
+        guard index < runs.count, runs[index].numbers.lowerBound == run.numbers.upperBound + 1,
+            runs[index].stream == run.stream
+        else { return false }
+        guard runs[index].hasBeginning == run.hasEnd else { throw .brokenFragments }
+        return !run.hasEnd
     }
 
     /// Drops the runs that begin at or below `number`: their messages are given up.
-    mutating func removeAll(upTo number: Int64) {
-        runs.removeAll { $0.numbers.lowerBound <= number }
+    mutating func removeAll(upTo number: Int64, _ work: inout WorkMeter) {
+        while let first = runs.first, first.numbers.lowerBound <= number, let run = runs.removeFirst() {
+            work.add()
+            byteCount -= run.byteCount
+            chunkCount -= run.chunkCount
+        }
+    }
+
+    /// Drops the runs of streams whose numbers start again.
+    mutating func removeAll(of streams: Set<StreamID>, _ work: inout WorkMeter) {
+        var kept = Queue<Run>()
+        work.add(runs.count)
+        while let run = runs.removeFirst() {
+            if streams.contains(run.stream) {
+                byteCount -= run.byteCount
+                chunkCount -= run.chunkCount
+            } else {
+                kept.append(run)
+            }
+        }
+        runs = kept
     }
 }

@@ -18,11 +18,9 @@ struct Reassembly: Sendable {
         /// The next ordered message.
         var next: Int64 = 0
         /// Parts of messages, by number; ordered DATA and all I-DATA. Rising.
-        var partial: [(number: Int64, runs: FragmentRuns)] = []
+        var partial = Queue<(number: Int64, runs: FragmentRuns)>()
         /// Whole ordered messages that wait for earlier ones. Rising.
-        var waiting: [(number: Int64, message: IncomingMessage, chunkCount: Int)] = []
-        /// Unordered DATA.
-        var unnumbered = FragmentRuns()
+        var waiting = Queue<(number: Int64, message: IncomingMessage, chunkCount: Int)>()
     }
 
     /// What holding one chunk costs besides its payload.
@@ -33,6 +31,8 @@ struct Reassembly: Sendable {
     static let streamsMax = 1_024
 
     private var lines: [Key: Line] = [:]
+    /// Unordered DATA of all streams.
+    private var unnumbered = FragmentRuns()
     var isInterleaved = false
     let messageBytesMax: Int
     /// Payload and overhead of all that is held.
@@ -53,7 +53,8 @@ struct Reassembly: Sendable {
         _ chunk: DataChunk,
         tsn: Int64,
         payload: [UInt8],
-        into ready: inout Queue<AssociationEvent>
+        into ready: inout Queue<AssociationEvent>,
+        _ work: inout WorkMeter
     ) throws(ProtocolViolation) {
         let isUnordered = chunk.flags.contains(.unordered)
         let isWhole = chunk.flags.isSuperset(of: [.beginning, .end])
@@ -61,24 +62,18 @@ struct Reassembly: Sendable {
             ready.append(.message(message(chunk.stream, chunk.payloadProtocol, isUnordered: true, payload)))
             return
         }
-        let key = Key(stream: chunk.stream, isUnordered: isUnordered)
-        // Taken out and put back, so that it changes in place.
-        var line = lines.removeValue(forKey: key) ?? Line()
-        defer { if !isUnordered || !line.partial.isEmpty || !line.unnumbered.isEmpty { lines[key] = line } }
         if isUnordered, !isInterleaved {
-            let done = try line.unnumbered.insert(
-                tsn,
-                chunk.flags,
-                chunk.payloadProtocol,
-                payload,
-                bytesMax: messageBytesMax
-            )
+            let done = try unnumbered.insert(tsn, of: chunk, payload, bytesMax: messageBytesMax, &work)
             hold(payload.count, 1)
             guard let done else { return }
-            release(done.bytes.count, done.chunkCount)
+            release(done.byteCount, done.chunkCount)
             ready.append(.message(message(chunk.stream, done.payloadProtocol, isUnordered: true, done.bytes)))
             return
         }
+        let key = Key(stream: chunk.stream, isUnordered: isUnordered)
+        // Taken out and put back, so that it changes in place.
+        var line = lines.removeValue(forKey: key) ?? Line()
+        defer { if !isUnordered || !line.partial.isEmpty { lines[key] = line } }
         let number =
             isInterleaved
             ? SerialNumber.extend(chunk.messageNumber, near: line.next)
@@ -98,7 +93,7 @@ struct Reassembly: Sendable {
         var chunkCount = 1
         if !isWhole {
             let position = isInterleaved ? Int64(chunk.fragment) : tsn
-            guard let done = try insertPartial(chunk, number, at: position, payload, into: &line) else { return }
+            guard let done = try insertPartial(chunk, number, at: position, payload, into: &line, &work) else { return }
             bytes = done.bytes
             payloadProtocol = done.payloadProtocol
             chunkCount = done.chunkCount
@@ -109,10 +104,18 @@ struct Reassembly: Sendable {
             ready.append(.message(complete))
             return
         }
-        let place = line.waiting.firstIndex { $0.number >= number } ?? line.waiting.endIndex
-        guard place == line.waiting.endIndex || line.waiting[place].number != number else { throw .brokenFragments }
+        guard number > line.next else {
+            line.next += 1
+            release(bytes.count, chunkCount)
+            ready.append(.message(complete))
+            deliver(&line, into: &ready, &work)
+            return
+        }
+        let place = line.waiting.partitionIndex { $0.number < number }
+        guard place == line.waiting.count || line.waiting[place].number != number else { throw .brokenFragments }
+        work.add(line.waiting.count - place)
         line.waiting.insert((number, complete, chunkCount), at: place)
-        deliver(&line, into: &ready)
+        deliver(&line, into: &ready, &work)
     }
 
     private mutating func insertPartial(
@@ -120,32 +123,34 @@ struct Reassembly: Sendable {
         _ number: Int64,
         at position: Int64,
         _ payload: [UInt8],
-        into line: inout Line
+        into line: inout Line,
+        _ work: inout WorkMeter
     ) throws(ProtocolViolation) -> FragmentRuns.Run? {
-        let place = line.partial.firstIndex { $0.number >= number } ?? line.partial.endIndex
-        if place == line.partial.endIndex || line.partial[place].number != number {
+        let place = line.partial.partitionIndex { $0.number < number }
+        if place == line.partial.count || line.partial[place].number != number {
+            work.add(line.partial.count - place)
             line.partial.insert((number, FragmentRuns()), at: place)
         }
-        let done = try line.partial[place].runs.insert(
-            position,
-            chunk.flags,
-            chunk.payloadProtocol,
-            payload,
-            bytesMax: messageBytesMax
-        )
+        let done = try line.partial[place].runs.insert(position, of: chunk, payload, bytesMax: messageBytesMax, &work)
         guard let done else {
             guard line.partial[place].runs.byteCount <= messageBytesMax else { throw .messageTooLong }
             return nil
         }
+        work.add(line.partial.count - place)
         let rest = line.partial.remove(at: place)
         // Fragments outside of a whole message contradict it.
         guard rest.runs.isEmpty else { throw .brokenFragments }
         return done
     }
 
-    private mutating func deliver(_ line: inout Line, into ready: inout Queue<AssociationEvent>) {
+    private mutating func deliver(
+        _ line: inout Line,
+        into ready: inout Queue<AssociationEvent>,
+        _ work: inout WorkMeter
+    ) {
         while let first = line.waiting.first, first.number <= line.next {
-            line.waiting.removeFirst()
+            work.add()
+            _ = line.waiting.removeFirst()
             line.next = first.number + 1
             release(first.message.bytes.count, first.chunkCount)
             ready.append(.message(first.message))
@@ -169,8 +174,14 @@ struct Reassembly: Sendable {
     // MARK: - Skipping and resetting
 
     /// The sender gave up everything up to `tsn`, and these messages with it.
-    mutating func forward(to tsn: Int64, _ numbers: ForwardedNumbers, into ready: inout Queue<AssociationEvent>) {
+    mutating func forward(
+        to tsn: Int64,
+        _ numbers: ForwardedNumbers,
+        into ready: inout Queue<AssociationEvent>,
+        _ work: inout WorkMeter
+    ) {
         for skipped in numbers.skipped {
+            work.add()
             let key = Key(stream: skipped.stream, isUnordered: skipped.isUnordered)
             guard lines[key] != nil || (!skipped.isUnordered && accepts(skipped.stream)) else { continue }
             var line = lines.removeValue(forKey: key) ?? Line()
@@ -178,38 +189,58 @@ struct Reassembly: Sendable {
                 isInterleaved
                 ? SerialNumber.extend(skipped.messageNumber, near: line.next)
                 : SerialNumber.extend(UInt16(truncatingIfNeeded: skipped.messageNumber), near: line.next)
-            while let first = line.partial.first, first.number <= number { drop(line.partial.removeFirst().runs) }
+            while let first = line.partial.first, first.number <= number {
+                work.add()
+                _ = line.partial.removeFirst()
+                drop(first.runs)
+            }
             if !skipped.isUnordered {
                 // Whole messages that are skipped too had arrived: they are delivered in their order.
                 while let first = line.waiting.first, first.number <= number {
                     line.next = first.number
-                    deliver(&line, into: &ready)
+                    deliver(&line, into: &ready, &work)
                 }
                 line.next = max(line.next, number + 1)
-                deliver(&line, into: &ready)
+                deliver(&line, into: &ready, &work)
             }
             if !skipped.isUnordered || !line.partial.isEmpty { lines[key] = line }
         }
         guard !isInterleaved else { return }
         // Unordered fragments are not listed: what is at or below the number is over.
-        for key in lines.keys where key.isUnordered {
-            guard var line = lines[key] else { continue }
-            let before = line.unnumbered
-            line.unnumbered.removeAll(upTo: tsn)
-            release(before.byteCount - line.unnumbered.byteCount, before.chunkCount - line.unnumbered.chunkCount)
-            lines[key] = line.unnumbered.isEmpty ? nil : line
-        }
+        let (bytes, chunks) = (unnumbered.byteCount, unnumbered.chunkCount)
+        unnumbered.removeAll(upTo: tsn, &work)
+        release(bytes - unnumbered.byteCount, chunks - unnumbered.chunkCount)
     }
 
-    /// The peer reset its outgoing streams: their numbers start again.
-    mutating func reset(_ streams: [StreamID]?) {
-        let keys = lines.keys.filter { streams?.contains($0.stream) ?? true }
-        for key in keys {
-            guard let line = lines.removeValue(forKey: key) else { continue }
-            for (_, runs) in line.partial { drop(runs) }
-            drop(line.unnumbered)
-            for waiting in line.waiting { release(waiting.message.bytes.count, waiting.chunkCount) }
+    /// The peer reset its outgoing streams, or all: their numbers start again.
+    mutating func reset(_ streams: Set<StreamID>?, _ work: inout WorkMeter) {
+        guard let streams else {
+            work.add(lines.count)
+            return removeAll()
         }
+        for stream in streams {
+            for isUnordered in [false, true] {
+                work.add()
+                guard var line = lines.removeValue(forKey: Key(stream: stream, isUnordered: isUnordered)) else {
+                    continue
+                }
+                while let (_, runs) = line.partial.removeFirst() { drop(runs) }
+                while let waiting = line.waiting.removeFirst() {
+                    release(waiting.message.bytes.count, waiting.chunkCount)
+                }
+            }
+        }
+        guard !unnumbered.isEmpty else { return }
+        let (bytes, chunks) = (unnumbered.byteCount, unnumbered.chunkCount)
+        unnumbered.removeAll(of: streams, &work)
+        release(bytes - unnumbered.byteCount, chunks - unnumbered.chunkCount)
+    }
+
+    mutating func removeAll() {
+        lines = [:]
+        unnumbered = FragmentRuns()
+        heldBytes = 0
+        heldChunks = 0
     }
 
     private mutating func drop(_ runs: FragmentRuns) { release(runs.byteCount, runs.chunkCount) }

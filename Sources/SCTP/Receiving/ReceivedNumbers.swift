@@ -15,8 +15,10 @@ struct ReceivedNumbers: Sendable {
 
     /// All numbers up to this one have arrived or are skipped.
     private(set) var cumulative: Int64
-    /// Numbers above: rising, not touching.
-    private(set) var ranges: [ClosedRange<Int64>] = []
+    /// Numbers above that have arrived.
+    private var ahead = NumberSet(window: Int(aheadMax))
+    /// The highest of them; not above ``cumulative`` when there is none.
+    private var highest: Int64
     private var duplicates: [UInt32] = []
     /// Packets with data since the last SACK.
     private var packets = 0
@@ -25,7 +27,10 @@ struct ReceivedNumbers: Sendable {
     /// When a delayed SACK is due.
     private(set) var deadline: Instant?
 
-    init(firstTSN: UInt32) { cumulative = SerialNumber.start(firstTSN) - 1 }
+    init(firstTSN: UInt32) {
+        cumulative = SerialNumber.start(firstTSN) - 1
+        highest = cumulative
+    }
 
     func extend(_ tsn: UInt32) -> Int64 { SerialNumber.extend(tsn, near: cumulative) }
 
@@ -33,38 +38,23 @@ struct ReceivedNumbers: Sendable {
     func classify(_ tsn: Int64) -> Arrival {
         if tsn <= cumulative { return .duplicate }
         if tsn > cumulative + Self.aheadMax { return .tooFar }
-        // Most numbers are above all ranges.
-        for range in ranges.reversed() {
-            if tsn > range.upperBound { return .new }
-            if range.contains(tsn) { return .duplicate }
-        }
-        return .new
+        return ahead.contains(tsn) ? .duplicate : .new
     }
 
     /// Whether the number is above the cumulative one and below everything else that arrived.
-    func fillsLowestGap(_ tsn: Int64) -> Bool {
-        guard let first = ranges.first else { return tsn == cumulative + 1 }
-        return tsn > cumulative && tsn < first.lowerBound
+    func fillsLowestGap(_ tsn: Int64, _ work: inout WorkMeter) -> Bool {
+        guard !ahead.isEmpty else { return tsn == cumulative + 1 }
+        return tsn > cumulative && ahead.first(in: cumulative + 1...max(tsn, cumulative + 1), &work) == nil
     }
 
-    mutating func insert(_ tsn: Int64) {
+    mutating func insert(_ tsn: Int64, _ work: inout WorkMeter) {
         if tsn == cumulative + 1 {
             cumulative = tsn
-            absorb()
-            return
-        }
-        isDue = true
-        var index = ranges.count
-        while index > 0, ranges[index - 1].lowerBound > tsn { index -= 1 }
-        let joinsPrevious = index > 0 && ranges[index - 1].upperBound + 1 == tsn
-        let joinsNext = index < ranges.count && ranges[index].lowerBound - 1 == tsn
-        switch (joinsPrevious, joinsNext) {
-        case (true, true):
-            ranges[index - 1] = ranges[index - 1].lowerBound...ranges[index].upperBound
-            ranges.remove(at: index)
-        case (true, false): ranges[index - 1] = ranges[index - 1].lowerBound...tsn
-        case (false, true): ranges[index] = tsn...ranges[index].upperBound
-        case (false, false): ranges.insert(tsn...tsn, at: index)
+            absorb(&work)
+        } else {
+            isDue = true
+            ahead.insert(tsn)
+            highest = max(highest, tsn)
         }
     }
 
@@ -74,19 +64,25 @@ struct ReceivedNumbers: Sendable {
     }
 
     /// The sender gave up all up to this number.
-    mutating func forward(to tsn: Int64) {
+    mutating func forward(to tsn: Int64, _ work: inout WorkMeter) {
         isDue = true
         guard tsn > cumulative else { return }
+        while let skipped = ahead.first(in: cumulative + 1...tsn, &work) {
+            cumulative = skipped
+            ahead.remove(skipped)
+            work.add()
+            if skipped == tsn { break }
+        }
         cumulative = tsn
-        while let first = ranges.first, first.upperBound <= cumulative { ranges.removeFirst() }
-        if let first = ranges.first, first.lowerBound <= cumulative { cumulative = first.upperBound }
-        absorb()
+        absorb(&work)
     }
 
-    private mutating func absorb() {
-        guard let first = ranges.first, first.lowerBound <= cumulative + 1 else { return }
-        cumulative = max(cumulative, first.upperBound)
-        ranges.removeFirst()
+    private mutating func absorb(_ work: inout WorkMeter) {
+        while ahead.contains(cumulative + 1) {
+            cumulative += 1
+            ahead.remove(cumulative)
+            work.add()
+        }
     }
 
     // MARK: - SACK
@@ -94,7 +90,7 @@ struct ReceivedNumbers: Sendable {
     /// A packet with data ended.
     mutating func endPacket(isImmediate: Bool, at now: Instant) {
         packets += 1
-        if isImmediate || isFirst || packets >= 2 || !ranges.isEmpty { isDue = true }
+        if isImmediate || isFirst || packets >= 2 || !ahead.isEmpty { isDue = true }
         isFirst = false
         if !isDue, deadline == nil { deadline = now + Self.delay }
     }
@@ -109,14 +105,21 @@ struct ReceivedNumbers: Sendable {
     /// Whether a SACK can go along with other chunks.
     var isPending: Bool { isDue || deadline != nil }
 
-    mutating func take(window: Int) -> Acknowledgement {
+    mutating func take(window: Int, _ work: inout WorkMeter) -> Acknowledgement {
         isDue = false
         deadline = nil
         packets = 0
-        let gaps = ranges.prefix(Acknowledgement.listMax).map {
-            Acknowledgement.Gap(
-                start: UInt16(truncatingIfNeeded: $0.lowerBound - cumulative),
-                end: UInt16(truncatingIfNeeded: $0.upperBound - cumulative)
+        var gaps: [Acknowledgement.Gap] = []
+        var next = cumulative + 1
+        while gaps.count < Acknowledgement.listMax, next <= highest,
+            let start = ahead.first(in: next...highest, &work)
+        {
+            next = ahead.first(in: start...highest, isMissing: true, &work) ?? highest + 1
+            gaps.append(
+                Acknowledgement.Gap(
+                    start: UInt16(truncatingIfNeeded: start - cumulative),
+                    end: UInt16(truncatingIfNeeded: next - 1 - cumulative)
+                )
             )
         }
         defer { duplicates = [] }

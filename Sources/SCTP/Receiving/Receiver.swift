@@ -8,6 +8,11 @@ struct Receiver: Sendable {
     private static let stuckMax = Interval.seconds(10)
 
     let windowBytes: Int
+    /// The part of the window that data which the peer has not acknowledged takes, at most half of it.
+    var outstandingBytes = 0
+    /// Whether parts of messages are held and none gets on.
+    private(set) var progress = ProgressTimer()
+    private var progressedTo: Int64
     private(set) var numbers: ReceivedNumbers
     private(set) var reassembly: Reassembly
     /// Messages, and what else the owner is told, in order.
@@ -23,14 +28,19 @@ struct Receiver: Sendable {
         self.windowBytes = windowBytes
         announced = windowBytes
         numbers = ReceivedNumbers(firstTSN: firstTSN)
+        progressedTo = numbers.cumulative
         reassembly = Reassembly(messageBytesMax: messageBytesMax)
         reassembly.isInterleaved = isInterleaved
     }
 
     /// All memory that the peer's data takes.
     var chargedBytes: Int { reassembly.heldBytes + readyBytes }
+    /// An eighth of the window is kept back for what parts of messages wait for.
+    private var bytesMax: Int { (windowBytes - outstandingBytes) / 8 * 7 }
+    /// The most with what parts of messages wait for. The longest message has room in any window.
+    private var bytesWithGapsMax: Int { max(windowBytes - outstandingBytes, 2 * reassembly.messageBytesMax) }
     /// A tenth is kept back for the overhead of chunks.
-    private var room: Int { max(windowBytes - chargedBytes, 0) / 10 * 9 }
+    private var room: Int { max(bytesMax - chargedBytes, 0) / 10 * 9 }
 
     enum Outcome: Hashable {
         case accepted, duplicate
@@ -41,7 +51,8 @@ struct Receiver: Sendable {
     mutating func receive(
         _ chunk: DataChunk,
         in packet: RawSpan,
-        at now: Instant
+        at now: Instant,
+        _ work: inout WorkMeter
     ) throws(ProtocolViolation) -> Outcome {
         hasData = true
         if chunk.flags.contains(.immediate) { isImmediate = true }
@@ -53,30 +64,35 @@ struct Receiver: Sendable {
         case .tooFar: return .dropped
         case .new: break
         }
-        guard try hasRoom(for: chunk.payload.count, tsn, at: now) else {
+        guard try hasRoom(for: chunk.payload.count, tsn, at: now, &work) else {
             numbers.demand()
             return .dropped
         }
         let payload = packet.extracting(chunk.payload).array()
         let before = ready.count
-        try reassembly.insert(chunk, tsn: tsn, payload: payload, into: &ready)
-        numbers.insert(tsn)
+        try reassembly.insert(chunk, tsn: tsn, payload: payload, into: &ready, &work)
+        numbers.insert(tsn, &work)
         charge(from: before)
         return .accepted
     }
 
-    private mutating func hasRoom(for bytes: Int, _ tsn: Int64, at now: Instant) throws(ProtocolViolation) -> Bool {
+    private mutating func hasRoom(
+        for bytes: Int,
+        _ tsn: Int64,
+        at now: Instant,
+        _ work: inout WorkMeter
+    ) throws(ProtocolViolation) -> Bool {
+        let cost = bytes + Reassembly.chunkOverhead
         let isFull =
-            chargedBytes + bytes + Reassembly.chunkOverhead > windowBytes
+            chargedBytes + cost > bytesMax
             || reassembly.heldChunks >= Self.chunksMax
         guard isFull else {
             fullSince = nil
             return true
         }
         // What parts of messages wait for is taken, within limits, or the window would never open again.
-        if reassembly.heldBytes > 0, numbers.fillsLowestGap(tsn),
-            chargedBytes <= windowBytes + reassembly.messageBytesMax,
-            reassembly.heldChunks < 2 * Self.chunksMax
+        if reassembly.heldBytes > 0, chargedBytes + cost <= bytesWithGapsMax,
+            reassembly.heldChunks < 2 * Self.chunksMax, numbers.fillsLowestGap(tsn, &work)
         {
             return true
         }
@@ -94,26 +110,27 @@ struct Receiver: Sendable {
     }
 
     /// The sender gave up numbers.
-    mutating func forward(_ numbers: ForwardedNumbers) throws(ProtocolViolation) -> Bool {
+    mutating func forward(_ numbers: ForwardedNumbers, _ work: inout WorkMeter) throws(ProtocolViolation) -> Bool {
         let tsn = self.numbers.extend(numbers.tsn)
         guard tsn <= self.numbers.cumulative + ReceivedNumbers.aheadMax else { throw .forwardTooFar }
         let isNews = tsn > self.numbers.cumulative
-        self.numbers.forward(to: tsn)
+        self.numbers.forward(to: tsn, &work)
         guard isNews else { return false }
         let before = ready.count
-        reassembly.forward(to: tsn, numbers, into: &ready)
+        reassembly.forward(to: tsn, numbers, into: &ready, &work)
         charge(from: before)
         return true
     }
 
     /// The streams, or all, start again.
-    mutating func reset(_ streams: [StreamID]?) {
-        reassembly.reset(streams)
-        ready.append(.incomingReset(streams))
+    mutating func reset(_ streams: Set<StreamID>?, _ work: inout WorkMeter) {
+        reassembly.reset(streams, &work)
+        ready.append(.incomingReset(streams?.sorted()))
     }
 
     /// A packet was read.
     mutating func endPacket(at now: Instant) {
+        updateProgress(at: now)
         guard hasData else { return }
         let isLow = announced >= Self.lowBytes && room < Self.lowBytes
         numbers.endPacket(isImmediate: isImmediate || isLow, at: now)
@@ -121,10 +138,31 @@ struct Receiver: Sendable {
         isImmediate = false
     }
 
+    /// What waits for the owner waits for nothing that the peer could do.
+    private mutating func updateProgress(at now: Instant) {
+        let hasProgressed = numbers.cumulative > progressedTo || !ready.isEmpty
+        progressedTo = numbers.cumulative
+        progress.update(isHolding: reassembly.heldBytes > 0, hasProgressed: hasProgressed, at: now)
+    }
+
     private static let lowBytes = 2 * PacketLayout.bytesMax
 
     /// Adds what the owner is told after all messages so far.
     mutating func append(_ event: AssociationEvent) { ready.append(event) }
+
+    /// Frees what is not whole, and unless `keepsMessages` also the messages that the owner has not taken.
+    mutating func end(keepsMessages: Bool) {
+        reassembly.removeAll()
+        progress = ProgressTimer()
+        guard !keepsMessages else { return }
+        var events = Queue<AssociationEvent>()
+        while let event = ready.removeFirst() {
+            if case .message = event { continue }
+            events.append(event)
+        }
+        ready = events
+        readyBytes = 0
+    }
 
     /// The next event; a message leaves the window.
     mutating func next() -> AssociationEvent? {
@@ -136,10 +174,17 @@ struct Receiver: Sendable {
     }
 
     mutating func demandAck() { numbers.demand() }
-    mutating func handleTimeout(at now: Instant) { numbers.handleTimeout(at: now) }
 
-    mutating func takeAck() -> Acknowledgement {
+    /// - Returns: `false` when nothing has moved on for too long.
+    mutating func handleTimeout(at now: Instant) -> Bool {
+        numbers.handleTimeout(at: now)
+        guard progress.hasExpired(at: now) else { return true }
+        updateProgress(at: now)
+        return !progress.hasExpired(at: now)
+    }
+
+    mutating func takeAck(_ work: inout WorkMeter) -> Acknowledgement {
         announced = room
-        return numbers.take(window: announced)
+        return numbers.take(window: announced, &work)
     }
 }

@@ -62,10 +62,11 @@ struct SentChunk: Sendable {
     let message: UInt64
     let retransmissionsMax: Int?
     let expiresAt: Instant?
+    /// The numbers of the message's other fragments next to it, which need not be the numbers next to its own.
+    let previousFragment: Int64?
+    var nextFragment: Int64?
     var sentAt: Instant
     var transmissions = 1
-    /// How often a SACK reported it missing.
-    var misses = 0
     var state = State.inFlight
 
     /// Header and padding included.

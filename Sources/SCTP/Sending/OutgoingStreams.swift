@@ -27,6 +27,8 @@ struct OutgoingStreams: Sendable {
         var nextFragment: UInt32 = 0
         /// Of the first message, once its first fragment was sent.
         var message: UInt64?
+        /// The number of the last fragment of the first message that was sent.
+        var lastTSN: Int64?
         var messageNumber: UInt32 = 0
         var nextOrdered: UInt32 = 0
         var nextUnordered: UInt32 = 0
@@ -88,11 +90,35 @@ struct OutgoingStreams: Sendable {
         if let index = index(of: id) { streams[index].state = state }
     }
 
-    /// The stream was reset: its numbers start again, and it takes no place any more.
-    mutating func remove(_ id: StreamID) {
-        guard let index = index(of: id) else { return }
-        while !streams[index].messages.isEmpty { removeFirstMessage(of: index) }
-        streams.remove(at: index)
+    /// Closes those of `ids` that are open.
+    /// - Returns: which.
+    mutating func close(_ ids: Set<StreamID>) -> [StreamID] {
+        var closed: [StreamID] = []
+        for index in streams.indices where streams[index].state == .open && ids.contains(streams[index].id) {
+            streams[index].state = .closing
+            closed.append(streams[index].id)
+        }
+        return closed
+    }
+
+    /// Holds the closing streams that have sent everything until they are reset.
+    /// - Returns: which, at most as many as one request names.
+    mutating func startResets() -> [StreamID] {
+        var idle: [StreamID] = []
+        for index in streams.indices where streams[index].state == .closing && streams[index].messages.isEmpty {
+            guard idle.count < ReconfigurationParameter.streamsMax else { break }
+            streams[index].state = .resetting
+            idle.append(streams[index].id)
+        }
+        return idle
+    }
+
+    /// The streams were reset: their numbers start again, and they take no place any more.
+    mutating func remove(_ ids: Set<StreamID>) {
+        for index in streams.indices where ids.contains(streams[index].id) {
+            while !streams[index].messages.isEmpty { removeFirstMessage(of: index) }
+        }
+        streams.removeAll { ids.contains($0.id) }
     }
 
     // MARK: - Sending
@@ -100,8 +126,9 @@ struct OutgoingStreams: Sendable {
     /// The next fragment, if one waits and fits.
     /// - Parameters:
     ///   - room: the bytes left in the packet, for the chunk's header too.
+    ///   - tsn: the number that the fragment will have.
     ///   - now: messages that expired are dropped unsent.
-    mutating func next(room: Int, at now: Instant) -> SentChunk? {
+    mutating func next(room: Int, tsn: Int64, at now: Instant) -> SentChunk? {
         while let index = nextIndex() {
             guard let message = streams[index].messages.first else { return nil }
             if streams[index].sentBytes == 0, message.isExpired(at: now) {
@@ -112,12 +139,12 @@ struct OutgoingStreams: Sendable {
             let count = min(message.payload.count - start, fragmentBytesMax)
             let header = isInterleaved ? DataChunk.interleavedHeaderBytes : DataChunk.headerBytes
             guard header + PacketLayout.padded(count) <= room else { return nil }
-            return take(start..<start + count, of: message, at: index, now)
+            return take(start..<start + count, of: message, at: index, tsn, now)
         }
         return nil
     }
 
-    /// The size of the chunk that ``next(room:at:)`` would return, with padding.
+    /// The size of the chunk that ``next(room:tsn:at:)`` would return, with padding.
     mutating func nextByteCount(at now: Instant) -> Int? {
         while let index = nextIndex() {
             guard let message = streams[index].messages.first else { return nil }
@@ -146,6 +173,7 @@ struct OutgoingStreams: Sendable {
         _ range: Range<Int>,
         of message: OutgoingMessage,
         at index: Int,
+        _ tsn: Int64,
         _ now: Instant
     ) -> SentChunk {
         if range.lowerBound == 0 { begin(message, at: index) }
@@ -163,6 +191,7 @@ struct OutgoingStreams: Sendable {
             message: streams[index].message ?? 0,
             retransmissionsMax: message.retransmissionsMax,
             expiresAt: message.expiresAt,
+            previousFragment: streams[index].lastTSN,
             sentAt: now
         )
         virtualTime = max(virtualTime, streams[index].virtualTime)
@@ -171,6 +200,7 @@ struct OutgoingStreams: Sendable {
             removeFirstMessage(of: index)
         } else {
             streams[index].sentBytes = range.upperBound
+            streams[index].lastTSN = tsn
             streams[index].nextFragment &+= 1
             subtract(range.count, isCounted: message.isCounted, at: index)
         }
@@ -209,16 +239,17 @@ struct OutgoingStreams: Sendable {
         if streams[index].message != nil, begun == streams[index].id { begun = nil }
         streams[index].sentBytes = 0
         streams[index].message = nil
+        streams[index].lastTSN = nil
     }
 
     // MARK: - Giving up
 
     /// Drops the unsent rest of a message of which a fragment was given up.
-    /// - Returns: whether there was one, so that its last fragment will never be sent.
-    mutating func discardRest(of message: UInt64, on id: StreamID) -> Bool {
-        guard let index = index(of: id), streams[index].message == message else { return false }
-        removeFirstMessage(of: index)
-        return true
+    /// - Returns: the number of the last fragment that was sent; `nil` without a rest.
+    mutating func discardRest(of message: UInt64, on id: StreamID) -> Int64? {
+        guard let index = index(of: id), streams[index].message == message else { return nil }
+        defer { removeFirstMessage(of: index) }
+        return streams[index].lastTSN
     }
 
     /// Drops the oldest messages of a stream of which nothing was sent, until `bytes` are left at most.

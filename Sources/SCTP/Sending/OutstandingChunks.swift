@@ -5,19 +5,37 @@ internal import Wire
 struct OutstandingChunks: Sendable {
     /// The most fragments, so that tiny messages cannot grow the table without limit.
     static let countMax = 8_192
-    /// RFC 9260 §7.2.4.
-    private static let missesMax = 3
 
     private var chunks = Queue<SentChunk>()
     /// The number of the first chunk: the peer's cumulative number + 1.
     private(set) var firstTSN: Int64
     private(set) var flightBytes = 0
     private(set) var lostCount = 0
-    private var ackedCount = 0
-    /// Everything before it is not lost.
-    private var lostFrom: Int64
-    /// The highest number that a gap block covers; chunks above it are in flight.
+    /// Payloads and entries of all that is outstanding, acknowledged by gap blocks or not.
+    private(set) var heldBytes = 0
+    /// What a chunk costs besides its payload.
+    static let chunkOverhead = MemoryLayout<SentChunk>.stride
+
+    // Each finding is made once and not by a walk of all chunks: what a SACK costs follows what it is the first to say.
+    /// Lost chunks in the order of their first transmission; some are not lost any more.
+    private var lost = Queue<Int64>()
+    /// The same for chunks whose retransmission was lost. They are older, and go first.
+    private var lostAgain = Queue<Int64>()
+    /// Retransmissions by the time they were sent; some are not in flight any more.
+    private var retransmitted = Queue<(tsn: Int64, transmissions: Int)>()
+    /// Numbers that gap blocks covered.
+    private var reported = NumberSet(window: countMax)
+    /// The highest number that a gap block covered; chunks above it are in flight.
     private var highestAcked: Int64
+    /// The three highest numbers that SACKs were the first to acknowledge, highest first. What was sent once, and is below the third,
+    /// was reported missing three times (RFC 9260 §7.2.4).
+    private var highestNews: (Int64, Int64, Int64)
+    /// Whether a chunk that was sent once is lost was found for all before it.
+    private var judgedTo: Int64
+    /// Chunks up to this one, without it, are given up from the first on.
+    private var forwardEnd: Int64
+    /// What a FORWARD-TSN up to there skips, with the last number of each.
+    private var skipped: [SkippedStream: (messageNumber: UInt32, tsn: Int64)] = [:]
     /// The newest transmission that was acknowledged.
     private var newestAckedSentAt: Instant?
     private var leastRoundTrip = Interval.zero
@@ -29,10 +47,36 @@ struct OutstandingChunks: Sendable {
     private(set) var givenUp: [(message: UInt64, stream: StreamID)] = []
     var isInterleaved = false
 
+    private struct SkippedStream: Hashable {
+        let stream: StreamID
+        let isUnordered: Bool
+    }
+
     init(firstTSN: UInt32) {
-        self.firstTSN = SerialNumber.start(firstTSN)
-        lostFrom = self.firstTSN
-        highestAcked = self.firstTSN - 1
+        let first = SerialNumber.start(firstTSN)
+        self.firstTSN = first
+        highestAcked = first - 1
+        highestNews = (first - 1, first - 1, first - 1)
+        judgedTo = first
+        forwardEnd = first
+    }
+
+    /// Frees everything.
+    mutating func removeAll() {
+        firstTSN = nextTSN
+        chunks.removeAll()
+        forgetFindings()
+        flightBytes = 0
+        heldBytes = 0
+        skipped = [:]
+        givenUp = []
+    }
+
+    private mutating func forgetFindings() {
+        lost.removeAll()
+        lostAgain.removeAll()
+        retransmitted.removeAll()
+        lostCount = 0
     }
 
     var isEmpty: Bool { chunks.isEmpty }
@@ -48,6 +92,10 @@ struct OutstandingChunks: Sendable {
     mutating func append(_ chunk: SentChunk) -> Int64 {
         let tsn = nextTSN
         chunks.append(chunk)
+        heldBytes += Self.cost(of: chunk)
+        if let previous = chunk.previousFragment, previous >= firstTSN {
+            chunks[Int(previous - firstTSN)].nextFragment = tsn
+        }
         if chunk.state == .inFlight {
             flightBytes += chunk.byteCount(isInterleaved: isInterleaved)
             if measured == nil { measured = (tsn, chunk.sentAt) }
@@ -55,39 +103,53 @@ struct OutstandingChunks: Sendable {
         return tsn
     }
 
-    /// The lowest lost chunk, if it fits. It is in flight again.
+    private static func cost(of chunk: SentChunk) -> Int { chunk.range.count + chunkOverhead }
+
+    /// Whether another fragment of `payloadBytes` stays within `bytesMax`. One alone always does.
+    func hasRoom(for payloadBytes: Int, bytesMax: Int) -> Bool {
+        isEmpty || !isFull && heldBytes + payloadBytes + Self.chunkOverhead <= bytesMax
+    }
+
+    /// The next lost chunk, if it fits. It is in flight again.
     mutating func retransmit(room: Int, at now: Instant) -> (tsn: Int64, chunk: SentChunk)? {
-        guard let index = lowestLost() else { return nil }
+        guard let index = nextLost() else { return nil }
         let size = chunks[index].byteCount(isInterleaved: isInterleaved)
         guard size <= room else { return nil }
         let tsn = firstTSN + Int64(index)
         chunks[index].state = .inFlight
         chunks[index].sentAt = now
         chunks[index].transmissions += 1
-        chunks[index].misses = 0
         lostCount -= 1
-        lostFrom = tsn + 1
         flightBytes += size
+        retransmitted.append((tsn, chunks[index].transmissions))
         if measured?.tsn == tsn { measured = nil }
         return (tsn, chunks[index])
     }
 
-    /// The size of the lowest lost chunk.
+    /// The size of the next lost chunk.
     mutating func lostByteCount() -> Int? {
-        lowestLost().map { chunks[$0].byteCount(isInterleaved: isInterleaved) }
+        nextLost().map { chunks[$0].byteCount(isInterleaved: isInterleaved) }
     }
 
-    private mutating func lowestLost() -> Int? {
-        guard lostCount > 0 else { return nil }
-        var index = Int(max(lostFrom - firstTSN, 0))
-        while index < chunks.count {
-            if chunks[index].state == .lost {
-                lostFrom = firstTSN + Int64(index)
-                return index
-            }
-            index += 1
+    private mutating func nextLost() -> Int? {
+        guard lostCount > 0 else {
+            lost.removeAll()
+            lostAgain.removeAll()
+            return nil
+        }
+        while let tsn = lostAgain.first {
+            if isLost(tsn) { return Int(tsn - firstTSN) }
+            _ = lostAgain.removeFirst()
+        }
+        while let tsn = lost.first {
+            if isLost(tsn) { return Int(tsn - firstTSN) }
+            _ = lost.removeFirst()
         }
         return nil
+    }
+
+    private func isLost(_ tsn: Int64) -> Bool {
+        tsn >= firstTSN && chunks[Int(tsn - firstTSN)].state == .lost
     }
 
     // MARK: - Acknowledgements
@@ -98,8 +160,6 @@ struct OutstandingChunks: Sendable {
         var roundTrip: Interval?
         /// Whether a loss was seen that begins a recovery.
         var hasNewLoss = false
-        /// Whether chunks are to be sent again that were not before.
-        var hasLost = false
     }
 
     /// - Returns: `nil` for an old SACK.
@@ -107,7 +167,8 @@ struct OutstandingChunks: Sendable {
     mutating func acknowledge(
         _ sack: Acknowledgement,
         leastRoundTrip: Interval?,
-        at now: Instant
+        at now: Instant,
+        _ work: inout WorkMeter
     ) throws(ProtocolViolation) -> Acknowledged? {
         let cumulative = SerialNumber.extend(sack.cumulative, near: firstTSN - 1)
         guard cumulative < nextTSN else { throw .acknowledgedUnsent }
@@ -115,17 +176,21 @@ struct OutstandingChunks: Sendable {
         self.leastRoundTrip = leastRoundTrip ?? .milliseconds(100)
         var result = Acknowledged()
         while firstTSN <= cumulative, let chunk = chunks.removeFirst() {
+            work.add()
             remove(chunk, firstTSN, at: now, into: &result)
             firstTSN += 1
             result.hasAdvanced = true
         }
         if let end = recoveryEnd, firstTSN > end { recoveryEnd = nil }
-        let highestNew = acknowledgeGaps(sack.gaps, cumulative, at: now, into: &result)
-        findLosses(below: highestNew, hasAdvanced: result.hasAdvanced, at: now, into: &result)
+        let highestNew = acknowledgeGaps(sack.gaps, cumulative, at: now, into: &result, &work)
+        noteNews(recoveryEnd != nil && result.hasAdvanced ? highestAcked : highestNew)
+        findLosses(at: now, into: &result, &work)
         return result
     }
 
     private mutating func remove(_ chunk: SentChunk, _ tsn: Int64, at now: Instant, into result: inout Acknowledged) {
+        heldBytes -= Self.cost(of: chunk)
+        reported.remove(tsn)
         switch chunk.state {
         case .inFlight:
             let size = chunk.byteCount(isInterleaved: isInterleaved)
@@ -135,8 +200,7 @@ struct OutstandingChunks: Sendable {
         case .lost:
             lostCount -= 1
             result.bytes += chunk.byteCount(isInterleaved: isInterleaved)
-        case .acked: ackedCount -= 1
-        case .abandoned: break
+        case .acked, .abandoned: break
         }
         if measured?.tsn == tsn { measured = nil }
     }
@@ -156,128 +220,181 @@ struct OutstandingChunks: Sendable {
         measured = nil
     }
 
+    /// What a gap block covered stays acknowledged, although the peer may drop it (RFC 9260 §6.2.1): that is found when it is the
+    /// first chunk and the retransmission timer expires.
     /// - Returns: the highest number that this SACK was the first to acknowledge.
     private mutating func acknowledgeGaps(
         _ gaps: [Acknowledgement.Gap],
         _ cumulative: Int64,
         at now: Instant,
-        into result: inout Acknowledged
+        into result: inout Acknowledged,
+        _ work: inout WorkMeter
     ) -> Int64 {
-        guard !gaps.isEmpty || ackedCount > 0 else { return cumulative }
         var highestNew = cumulative
-        let lastCovered = min(gaps.last.map { cumulative + Int64($0.end) } ?? cumulative, nextTSN - 1)
-        let end = max(lastCovered, min(highestAcked, nextTSN - 1))
-        highestAcked = lastCovered
-        var tsn = firstTSN
-        var gap = gaps.startIndex
-        while tsn <= end {
-            while gap < gaps.endIndex, cumulative + Int64(gaps[gap].end) < tsn { gap += 1 }
-            let isCovered = gap < gaps.endIndex && cumulative + Int64(gaps[gap].start) <= tsn
-            let index = Int(tsn - firstTSN)
-            switch (chunks[index].state, isCovered) {
-            case (.inFlight, true), (.lost, true):
+        for gap in gaps {
+            work.add()
+            var next = cumulative + Int64(gap.start)
+            let end = min(cumulative + Int64(gap.end), nextTSN - 1)
+            guard next <= end else { break }
+            highestAcked = max(highestAcked, end)
+            while next <= end, let tsn = reported.first(in: next...end, isMissing: true, &work) {
+                next = tsn + 1
+                reported.insert(tsn)
+                let index = Int(tsn - firstTSN)
                 let size = chunks[index].byteCount(isInterleaved: isInterleaved)
-                if chunks[index].state == .lost { lostCount -= 1 } else { flightBytes -= size }
+                switch chunks[index].state {
+                case .inFlight: flightBytes -= size
+                case .lost: lostCount -= 1
+                case .acked, .abandoned: continue
+                }
                 result.bytes += size
                 delivered(chunks[index], tsn, at: now, into: &result)
                 chunks[index].state = .acked
-                ackedCount += 1
                 highestNew = tsn
-            case (.acked, false):
-                // The peer dropped what it had acknowledged (RFC 9260 §6.2.1).
-                chunks[index].state = .inFlight
-                ackedCount -= 1
-                flightBytes += chunks[index].byteCount(isInterleaved: isInterleaved)
-            default: break
             }
-            tsn += 1
         }
         return highestNew
     }
 
-    /// Marks chunks as lost: at their third miss (RFC 9260 §7.2.4), and when one that was sent later by more than the reorder
-    /// window has arrived, which finds lost retransmissions too (as RFC 8985 §6.2 does for TCP).
-    private mutating func findLosses(
-        below highestNew: Int64,
-        hasAdvanced: Bool,
-        at now: Instant,
-        into result: inout Acknowledged
-    ) {
-        guard ackedCount > 0 else { return }
-        let reorderWindow = Interval(nanoseconds: leastRoundTrip.nanoseconds / 4)
-        let limit = recoveryEnd != nil && hasAdvanced ? highestAcked : highestNew
-        var tsn = firstTSN
-        while tsn < highestAcked {
-            let index = Int(tsn - firstTSN)
-            if chunks[index].state == .inFlight {
-                if tsn < limit, chunks[index].transmissions == 1 { chunks[index].misses += 1 }
-                let isOvertaken = newestAckedSentAt.map { chunks[index].sentAt + reorderWindow < $0 } ?? false
-                if chunks[index].misses >= Self.missesMax || isOvertaken {
-                    lose(index, at: now)
-                    result.hasLost = true
-                    if recoveryEnd == nil {
-                        recoveryEnd = nextTSN - 1
-                        result.hasNewLoss = true
-                    }
-                }
-            }
-            tsn += 1
+    private mutating func noteNews(_ tsn: Int64) {
+        if tsn > highestNews.0 {
+            highestNews = (tsn, highestNews.0, highestNews.1)
+        } else if tsn > highestNews.1 {
+            highestNews = (highestNews.0, tsn, highestNews.1)
+        } else if tsn > highestNews.2 {
+            highestNews.2 = tsn
         }
     }
 
-    private mutating func lose(_ index: Int, at now: Instant) {
+    /// Marks chunks as lost: at their third miss (RFC 9260 §7.2.4), and when one that was sent later by more than the reorder
+    /// window has arrived, which finds lost retransmissions too (as RFC 8985 §6.2 does for TCP).
+    private mutating func findLosses(at now: Instant, into result: inout Acknowledged, _ work: inout WorkMeter) {
+        // Chunks that were sent once were sent in the order of their numbers: the first that is not lost ends the search.
+        judgedTo = max(judgedTo, firstTSN)
+        while judgedTo < highestAcked {
+            let index = Int(judgedTo - firstTSN)
+            if chunks[index].state == .inFlight, chunks[index].transmissions == 1 {
+                guard judgedTo < highestNews.2 || isOvertaken(index) else { break }
+                lose(index, at: now, &work)
+                noteLoss(into: &result)
+            }
+            work.add()
+            judgedTo += 1
+        }
+        while let (tsn, transmissions) = retransmitted.first {
+            if tsn >= firstTSN {
+                let index = Int(tsn - firstTSN)
+                let isInFlight = chunks[index].state == .inFlight && chunks[index].transmissions == transmissions
+                if isInFlight {
+                    guard isOvertaken(index) else { break }
+                    lose(index, at: now, &work)
+                    noteLoss(into: &result)
+                }
+            }
+            work.add()
+            _ = retransmitted.removeFirst()
+        }
+    }
+
+    private func isOvertaken(_ index: Int) -> Bool {
+        guard let newestAckedSentAt else { return false }
+        return chunks[index].sentAt + Interval(nanoseconds: leastRoundTrip.nanoseconds / 4) < newestAckedSentAt
+    }
+
+    private mutating func noteLoss(into result: inout Acknowledged) {
+        guard recoveryEnd == nil else { return }
+        recoveryEnd = nextTSN - 1
+        result.hasNewLoss = true
+    }
+
+    private mutating func lose(_ index: Int, at now: Instant, _ work: inout WorkMeter) {
         flightBytes -= chunks[index].byteCount(isInterleaved: isInterleaved)
         let tsn = firstTSN + Int64(index)
         if measured?.tsn == tsn { measured = nil }
         if chunks[index].isGivenUp(at: now) {
             chunks[index].state = .abandoned
-            abandonMessage(of: index)
+            abandonMessage(of: index, &work)
         } else {
             chunks[index].state = .lost
             lostCount += 1
-            lostFrom = min(lostFrom, tsn)
+            if chunks[index].transmissions > 1 { lostAgain.append(tsn) } else { lost.append(tsn) }
         }
     }
 
     /// Has the highest chunk in flight sent again, so that its SACK shows what else is lost (RFC 8985 §7.3).
     /// - Returns: `false` when there is none that may be sent again.
-    mutating func probe(at now: Instant) -> Bool {
+    mutating func probe(at now: Instant, _ work: inout WorkMeter) -> Bool {
         var index = chunks.count - 1
-        while index >= 0, chunks[index].state != .inFlight { index -= 1 }
+        while index >= 0, chunks[index].state != .inFlight {
+            work.add()
+            index -= 1
+        }
         guard lostCount == 0, index >= 0, !chunks[index].isGivenUp(at: now) else { return false }
-        lose(index, at: now)
+        lose(index, at: now, &work)
         return true
     }
 
     /// The retransmission timer expired: everything in flight is lost.
-    mutating func loseAll(at now: Instant) {
-        for index in chunks.indices where chunks[index].state == .inFlight { lose(index, at: now) }
+    mutating func loseAll(at now: Instant, _ work: inout WorkMeter) {
+        work.add(chunks.count)
+        if chunks.first?.state == .acked { takeBackAcks() }
+        for index in chunks.indices where chunks[index].state == .inFlight { lose(index, at: now, &work) }
+        // From the lowest on.
+        forgetFindings()
+        for index in chunks.indices where chunks[index].state == .lost {
+            lostCount += 1
+            lost.append(firstTSN + Int64(index))
+        }
+        judgedTo = nextTSN
         recoveryEnd = nil
         measured = nil
+    }
+
+    /// The first chunk was acknowledged by a gap block and not by the cumulative number: the peer dropped it, and perhaps others.
+    private mutating func takeBackAcks() {
+        for index in chunks.indices where chunks[index].state == .acked {
+            chunks[index].state = .inFlight
+            flightBytes += chunks[index].byteCount(isInterleaved: isInterleaved)
+        }
+        reported.removeAll()
+        highestAcked = firstTSN - 1
     }
 
     // MARK: - Giving up
 
     /// Gives up the other fragments of a message. One that the peer has acknowledged by a gap block is left to it.
-    private mutating func abandonMessage(of index: Int) {
+    private mutating func abandonMessage(of index: Int, _ work: inout WorkMeter) {
         let chunk = chunks[index]
         guard !chunk.flags.isSuperset(of: [.beginning, .end]) else { return }
-        var hasEnd = false
-        for other in chunks.indices where chunks[other].message == chunk.message {
-            if chunks[other].flags.contains(.end) { hasEnd = true }
-            switch chunks[other].state {
-            case .inFlight: flightBytes -= chunks[other].byteCount(isInterleaved: isInterleaved)
-            case .lost: lostCount -= 1
-            case .acked: ackedCount -= 1
-            case .abandoned: break
-            }
-            chunks[other].state = .abandoned
+        var hasEnd = chunk.flags.contains(.end)
+        var previous = chunk.previousFragment
+        while let tsn = previous, tsn >= firstTSN {
+            work.add()
+            abandon(Int(tsn - firstTSN))
+            previous = chunks[Int(tsn - firstTSN)].previousFragment
+        }
+        var next = chunk.nextFragment
+        while let tsn = next {
+            work.add()
+            let other = Int(tsn - firstTSN)
+            abandon(other)
+            hasEnd = hasEnd || chunks[other].flags.contains(.end)
+            next = chunks[other].nextFragment
         }
         if !hasEnd { givenUp.append((chunk.message, chunk.stream)) }
     }
 
+    private mutating func abandon(_ index: Int) {
+        switch chunks[index].state {
+        case .inFlight: flightBytes -= chunks[index].byteCount(isInterleaved: isInterleaved)
+        case .lost: lostCount -= 1
+        case .acked, .abandoned: break
+        }
+        chunks[index].state = .abandoned
+    }
+
     /// Takes the messages of which fragments were never sent. For each the owner drops the rest and calls
-    /// ``appendPlaceholder(for:on:at:)``.
+    /// ``appendPlaceholder(after:at:)``.
     mutating func takeGivenUp() -> [(message: UInt64, stream: StreamID)] {
         defer { givenUp = [] }
         return givenUp
@@ -285,11 +402,10 @@ struct OutstandingChunks: Sendable {
 
     /// Takes a number for the end of a message that was given up before it was sent, so that a FORWARD-TSN skips the message even
     /// if all fragments sent have arrived.
-    mutating func appendPlaceholder(for message: UInt64, at now: Instant) {
-        var index = chunks.count - 1
-        while index >= 0, chunks[index].message != message { index -= 1 }
-        guard index >= 0 else { return }
-        let last = chunks[index]
+    /// - Parameter tsn: of the last fragment that was sent.
+    mutating func appendPlaceholder(after tsn: Int64, at now: Instant) {
+        guard tsn >= firstTSN, tsn < nextTSN else { return }
+        let last = chunks[Int(tsn - firstTSN)]
         let end = SentChunk(
             payload: [],
             range: 0..<0,
@@ -298,41 +414,62 @@ struct OutstandingChunks: Sendable {
             payloadProtocol: last.payloadProtocol,
             messageNumber: last.messageNumber,
             fragment: last.fragment &+ 1,
-            message: message,
+            message: last.message,
             retransmissionsMax: nil,
             expiresAt: nil,
+            previousFragment: tsn,
             sentAt: now,
             state: .abandoned
         )
         _ = append(end)
     }
 
-    /// Where the peer may move its cumulative number because all before was given up, and what it skips by that; `nil` when that
-    /// is where it is.
+    /// The number up to which the peer may move its cumulative number because all before was given up; `nil` when that is where it is.
     /// - Parameter limit: the last number that may be skipped.
-    func forward(to limit: Int64?) -> (tsn: Int64, ForwardedNumbers)? {
-        var skipped: [ForwardedNumbers.Skipped] = []
-        var count = 0
-        while count < chunks.count, chunks[count].state == .abandoned {
-            let tsn = firstTSN + Int64(count)
-            if let limit, tsn > limit { break }
-            let chunk = chunks[count]
-            let isUnordered = chunk.flags.contains(.unordered)
-            if !isUnordered || isInterleaved {
-                if let place = skipped.firstIndex(where: { $0.stream == chunk.stream && $0.isUnordered == isUnordered })
-                {
-                    skipped[place].messageNumber = chunk.messageNumber
-                } else {
-                    guard skipped.count < ForwardedNumbers.skippedMax else { break }
-                    skipped.append(
-                        .init(stream: chunk.stream, isUnordered: isUnordered, messageNumber: chunk.messageNumber)
-                    )
-                }
-            }
-            count += 1
+    mutating func forwardableTSN(to limit: Int64?, _ work: inout WorkMeter) -> Int64? {
+        if forwardEnd <= firstTSN {
+            forwardEnd = firstTSN
+            if !skipped.isEmpty { skipped = [:] }
         }
-        guard count > 0 else { return nil }
-        let tsn = firstTSN + Int64(count) - 1
-        return (tsn, ForwardedNumbers(tsn: SerialNumber.raw(tsn), skipped: skipped))
+        while forwardEnd < nextTSN, chunks[Int(forwardEnd - firstTSN)].state == .abandoned {
+            if let limit, forwardEnd > limit { break }
+            guard skip(forwardEnd) else { break }
+            work.add()
+            forwardEnd += 1
+        }
+        return forwardEnd > firstTSN ? forwardEnd - 1 : nil
+    }
+
+    /// - Returns: `false` when one FORWARD-TSN has no room for the stream of the chunk.
+    private mutating func skip(_ tsn: Int64) -> Bool {
+        let chunk = chunks[Int(tsn - firstTSN)]
+        let isUnordered = chunk.flags.contains(.unordered)
+        guard !isUnordered || isInterleaved else { return true }
+        let stream = SkippedStream(stream: chunk.stream, isUnordered: isUnordered)
+        if skipped.count >= ForwardedNumbers.skippedMax, skipped[stream] == nil {
+            let first = firstTSN
+            skipped = skipped.filter { $0.value.tsn >= first }
+            guard skipped.count < ForwardedNumbers.skippedMax else { return false }
+        }
+        skipped[stream] = (chunk.messageNumber, tsn)
+        return true
+    }
+
+    /// The FORWARD-TSN up to ``forwardableTSN(to:_:)``.
+    mutating func forward(to limit: Int64?, _ work: inout WorkMeter) -> (tsn: Int64, ForwardedNumbers)? {
+        guard let tsn = forwardableTSN(to: limit, &work) else { return nil }
+        work.add(skipped.count)
+        let entries = skipped.filter { $0.value.tsn >= firstTSN }.sorted { $0.value.tsn < $1.value.tsn }
+        let numbers = ForwardedNumbers(
+            tsn: SerialNumber.raw(tsn),
+            skipped: entries.map { entry in
+                .init(
+                    stream: entry.key.stream,
+                    isUnordered: entry.key.isUnordered,
+                    messageNumber: entry.value.messageNumber
+                )
+            }
+        )
+        return (tsn, numbers)
     }
 }

@@ -11,6 +11,10 @@ struct Sender: Sendable {
 
     var streams = OutgoingStreams()
     private(set) var chunks: OutstandingChunks
+    /// The most bytes of chunks that are outstanding.
+    private let outstandingBytesMax: Int
+    /// Whether chunks are outstanding and the peer acknowledges none.
+    private(set) var progress = ProgressTimer()
     private(set) var window: CongestionWindow
     private(set) var roundTrip = RoundTripTime()
     /// T3, the retransmission timer.
@@ -30,7 +34,8 @@ struct Sender: Sendable {
     /// What was sent again, in chunks.
     private(set) var retransmissions: UInt64 = 0
 
-    init(firstTSN: UInt32, peerWindow: UInt32) {
+    init(firstTSN: UInt32, peerWindow: UInt32, outstandingBytesMax: Int) {
+        self.outstandingBytesMax = outstandingBytesMax
         chunks = OutstandingChunks(firstTSN: firstTSN)
         self.peerWindow = Int(peerWindow)
         window = CongestionWindow(threshold: Int(peerWindow))
@@ -46,7 +51,10 @@ struct Sender: Sendable {
 
     @inline(__always)
     var nextDeadline: Instant? {
-        earliest(earliest(retransmissionDeadline, burstDeadline), earliest(probeDeadline, forwardDueAt))
+        earliest(
+            earliest(earliest(retransmissionDeadline, burstDeadline), earliest(probeDeadline, forwardDueAt)),
+            progress.deadline
+        )
     }
     var hasSent: Bool { !chunks.isEmpty }
     /// Whether data may go with the next packet, if the windows allow.
@@ -74,9 +82,15 @@ struct Sender: Sendable {
         if let deadline = retransmissionDeadline { retransmissionDeadline = min(deadline, now + roundTrip.timeout) }
     }
 
-    mutating func acknowledged(_ sack: Acknowledgement, at now: Instant) throws(ProtocolViolation) {
+    mutating func acknowledged(
+        _ sack: Acknowledgement,
+        at now: Instant,
+        _ work: inout WorkMeter
+    ) throws(ProtocolViolation) {
         let flightBefore = chunks.flightBytes
-        guard let result = try chunks.acknowledge(sack, leastRoundTrip: roundTrip.least, at: now) else { return }
+        guard let result = try chunks.acknowledge(sack, leastRoundTrip: roundTrip.least, at: now, &work) else {
+            return
+        }
         peerWindow = Int(sack.window)
         if let sample = result.roundTrip { roundTrip.measured(sample) }
         if result.hasNewLoss {
@@ -95,21 +109,33 @@ struct Sender: Sendable {
             hasProbed = false
         }
         dropGivenUp(at: now)
-        scheduleForward(at: now)
+        scheduleForward(at: now, &work)
+        progress.update(isHolding: !chunks.isEmpty, hasProgressed: result.hasAdvanced, at: now)
         armTimers(at: now)
     }
 
     /// A SHUTDOWN acknowledges by its cumulative number only.
-    mutating func acknowledged(upTo number: UInt32, at now: Instant) throws(ProtocolViolation) {
-        try acknowledged(Acknowledgement(cumulative: number, window: UInt32(clamping: peerWindow)), at: now)
+    mutating func acknowledged(
+        upTo number: UInt32,
+        at now: Instant,
+        _ work: inout WorkMeter
+    ) throws(ProtocolViolation) {
+        try acknowledged(Acknowledgement(cumulative: number, window: UInt32(clamping: peerWindow)), at: now, &work)
     }
 
-    mutating func handleTimeout(at now: Instant) {
+    /// Frees what waits and what is outstanding.
+    mutating func end() {
+        streams = OutgoingStreams()
+        chunks.removeAll()
+        progress = ProgressTimer()
+    }
+
+    mutating func handleTimeout(at now: Instant, _ work: inout WorkMeter) {
         refillBurst(at: now)
         if let deadline = probeDeadline, deadline <= now {
             probeDeadline = nil
             hasProbed = true
-            if chunks.probe(at: now) { ignoresWindow = true }
+            if chunks.probe(at: now, &work) { ignoresWindow = true }
         }
         if let deadline = forwardDueAt, deadline <= now {
             forwardDueAt = nil
@@ -125,18 +151,19 @@ struct Sender: Sendable {
             if !wasProbe { window.timedOut() }
             roundTrip.backOff()
         }
-        chunks.loseAll(at: now)
+        chunks.loseAll(at: now, &work)
         dropGivenUp(at: now)
-        if chunks.forward(to: forwardLimit) != nil { isForwardDue = true }
+        if chunks.forwardableTSN(to: forwardLimit, &work) != nil { isForwardDue = true }
         armTimers(at: now)
     }
 
     /// A new COOKIE ECHO leaves: data that went with the one before is sent with it again.
-    mutating func repeatAll(at now: Instant) { chunks.loseAll(at: now) }
+    mutating func repeatAll(at now: Instant, _ work: inout WorkMeter) { chunks.loseAll(at: now, &work) }
 
     private mutating func dropGivenUp(at now: Instant) {
-        for (message, stream) in chunks.takeGivenUp() where streams.discardRest(of: message, on: stream) {
-            chunks.appendPlaceholder(for: message, at: now)
+        for (message, stream) in chunks.takeGivenUp() {
+            guard let tsn = streams.discardRest(of: message, on: stream) else { continue }
+            chunks.appendPlaceholder(after: tsn, at: now)
         }
     }
 
@@ -169,8 +196,8 @@ struct Sender: Sendable {
     private var isForwardDue = false
     private var forwarded: Int64?
 
-    private mutating func scheduleForward(at now: Instant) {
-        guard let (tsn, _) = chunks.forward(to: forwardLimit) else {
+    private mutating func scheduleForward(at now: Instant, _ work: inout WorkMeter) {
+        guard let tsn = chunks.forwardableTSN(to: forwardLimit, &work) else {
             forwardDueAt = nil
             isForwardDue = false
             forwarded = nil
@@ -184,10 +211,10 @@ struct Sender: Sendable {
     }
 
     /// The FORWARD-TSN to send now.
-    mutating func takeForward() -> ForwardedNumbers? {
+    mutating func takeForward(_ work: inout WorkMeter) -> ForwardedNumbers? {
         guard isForwardDue else { return nil }
         isForwardDue = false
-        guard let (tsn, numbers) = chunks.forward(to: forwardLimit) else { return nil }
+        guard let (tsn, numbers) = chunks.forward(to: forwardLimit, &work) else { return nil }
         forwarded = tsn
         return numbers
     }
@@ -215,9 +242,10 @@ struct Sender: Sendable {
             retransmissions &+= 1
             return sent(chunks.retransmit(room: room, at: now), at: now)
         }
-        guard !chunks.isFull, let size = streams.nextByteCount(at: now), size <= room else { return nil }
-        guard isAllowed(size) else { return nil }
-        guard let chunk = streams.next(room: room, at: now) else { return nil }
+        guard let size = streams.nextByteCount(at: now), size <= room, isAllowed(size),
+            chunks.hasRoom(for: size, bytesMax: outstandingBytesMax)
+        else { return nil }
+        guard let chunk = streams.next(room: room, tsn: chunks.nextTSN, at: now) else { return nil }
         return sent((chunks.append(chunk), chunk), at: now)
     }
 
@@ -233,6 +261,7 @@ struct Sender: Sendable {
         guard let sent else { return nil }
         lastDataAt = now
         mayProbeWindow = false
+        progress.update(isHolding: true, hasProgressed: false, at: now)
         if sent.tsn == chunks.firstTSN { retransmissionDeadline = nil }
         armTimers(at: now)
         return sent
