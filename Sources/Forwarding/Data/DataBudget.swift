@@ -7,7 +7,8 @@ import MediaTypes
 final class DataBudget {
     /// Bytes of received data that associations hold: parts of messages, and messages that nobody took.
     static let heldBytesMax = 256 << 20
-    /// Bytes that wait to be sent for the first time. A message for many receivers counts for each.
+    /// Bytes that wait to be sent for the first time, or were sent and are not acknowledged. A message for many receivers counts for
+    /// each.
     static let queuedBytesMax = 256 << 20
     /// Bytes of received messages that are on their way to their readers.
     static let creditBytesMax = 64 << 20

@@ -20,6 +20,10 @@ public struct DataCounters: Sendable {
     public var channelsRefused: UInt64 = 0
     /// Associations that were ended because all data on the loop takes too much memory.
     public var associationsAborted: UInt64 = 0
+    /// Associations that were ended because their peers caused more work than their budget allows.
+    public var associationsEndedForWork: UInt64 = 0
+    /// Associations that were ended because data was held for them and nothing moved on for 60 s.
+    public var associationsStalled: UInt64 = 0
 
     public init() {}
 }

@@ -79,7 +79,7 @@ struct PeerData: ~Copyable {
     deinit {
         budget.peerCount -= 1
         budget.heldBytes -= counted.heldBytes
-        budget.queuedBytes -= counted.bufferedBytes
+        budget.queuedBytes -= counted.sendingBytes
     }
 
     /// Whether messages arrive and leave.
@@ -135,7 +135,7 @@ struct PeerData: ~Copyable {
     private mutating func noteStatus(_ counters: inout ForwarderCounters) {
         status = channels.status()
         budget.heldBytes += status.heldBytes - counted.heldBytes
-        budget.queuedBytes += status.bufferedBytes - counted.bufferedBytes
+        budget.queuedBytes += status.sendingBytes - counted.sendingBytes
         counters.data.retransmissions &+= status.retransmissions &- counted.retransmissions
         counters.data.channelsRefused &+= status.refusedChannels &- counted.refusedChannels
         counted = status
@@ -187,10 +187,19 @@ struct PeerData: ~Copyable {
             guard let index = index(of: stream) else { return nil }
             let channel = known.remove(at: index)
             return .closed(channel.id, label: channel.parameters.label, .closed)
-        case .ended:
+        case .ended(let reason):
+            count(reason, &counters)
             events += known.map { .closed($0.id, label: $0.parameters.label, .associationEnded) }
             known = []
             return nil
+        }
+    }
+
+    private func count(_ reason: AssociationEnd, _ counters: inout ForwarderCounters) {
+        switch reason {
+        case .violation(.excessiveWork): counters.data.associationsEndedForWork &+= 1
+        case .violation(.noProgress): counters.data.associationsStalled &+= 1
+        default: break
         }
     }
 
@@ -239,7 +248,7 @@ struct PeerData: ~Copyable {
             makeRoom(for: message.bytes.count, on: stream, &counters)
         }
         do throws(SendError) {
-            if budget.exceedsQueued(counted.bufferedBytes), !isNeeded(known[index]) { throw .full }
+            if budget.exceedsQueued(counted.sendingBytes), !isNeeded(known[index]) { throw .full }
             try channels.send(message.bytes, isText: message.isText, on: stream, at: now)
             counters.data.messagesSent &+= 1
             counters.data.bytesSent &+= UInt64(message.bytes.count)

@@ -32,6 +32,14 @@ extension MediaMetrics {
                 "nagare_data_associations_aborted_total",
                 "Associations ended because received data took too much memory.", data.associationsAborted
             ),
+            (
+                "nagare_data_associations_ended_for_work_total",
+                "Associations ended because their peers caused too much work.", data.associationsEndedForWork
+            ),
+            (
+                "nagare_data_associations_stalled_total",
+                "Associations ended because data was held and nothing moved on for 60 s.", data.associationsStalled
+            ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
     }
