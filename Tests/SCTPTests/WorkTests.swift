@@ -277,7 +277,7 @@ import Wire
         }
         #expect(scene.victim.events.last == .ended(.violation(.excessiveWork)))
         #expect(scene.victim.association.workSteps <= 2_000_000)
-        #expect(most <= 150_000)
+        #expect(most <= 10_000)
         #expect(scene.victim.association.heldBytes == 0)
     }
 

@@ -76,7 +76,7 @@ struct FragmentRuns: Sendable {
         chunkCount += 1
         switch (joinsPrevious, joinsNext) {
         case (false, false):
-            work.add(runs.count - index)
+            work.addMove(of: runs.count - index)
             runs.insert(run, at: index)
         case (true, false):
             index -= 1
@@ -84,7 +84,7 @@ struct FragmentRuns: Sendable {
         case (false, true):
             runs[index].prepend(run)
         case (true, true):
-            work.add(runs.count - index)
+            work.addMove(of: runs.count - index)
             let next = runs.remove(at: index)
             index -= 1
             work.add(min(next.chunkCount, runs[index].chunkCount))
@@ -93,7 +93,7 @@ struct FragmentRuns: Sendable {
         }
         guard runs[index].byteCount <= bytesMax else { throw .messageTooLong }
         guard runs[index].hasBeginning, runs[index].hasEnd else { return nil }
-        work.add(runs.count - index)
+        work.addMove(of: runs.count - index)
         let done = runs.remove(at: index)
         byteCount -= done.byteCount
         chunkCount -= done.chunkCount

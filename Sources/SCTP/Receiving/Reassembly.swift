@@ -113,7 +113,7 @@ struct Reassembly: Sendable {
         }
         let place = line.waiting.partitionIndex { $0.number < number }
         guard place == line.waiting.count || line.waiting[place].number != number else { throw .brokenFragments }
-        work.add(line.waiting.count - place)
+        work.addMove(of: line.waiting.count - place)
         line.waiting.insert((number, complete, chunkCount), at: place)
         deliver(&line, into: &ready, &work)
     }
@@ -128,7 +128,7 @@ struct Reassembly: Sendable {
     ) throws(ProtocolViolation) -> FragmentRuns.Run? {
         let place = line.partial.partitionIndex { $0.number < number }
         if place == line.partial.count || line.partial[place].number != number {
-            work.add(line.partial.count - place)
+            work.addMove(of: line.partial.count - place)
             line.partial.insert((number, FragmentRuns()), at: place)
         }
         let done = try line.partial[place].runs.insert(position, of: chunk, payload, bytesMax: messageBytesMax, &work)
@@ -136,7 +136,7 @@ struct Reassembly: Sendable {
             guard line.partial[place].runs.byteCount <= messageBytesMax else { throw .messageTooLong }
             return nil
         }
-        work.add(line.partial.count - place)
+        work.addMove(of: line.partial.count - place)
         let rest = line.partial.remove(at: place)
         // Fragments outside of a whole message contradict it.
         guard rest.runs.isEmpty else { throw .brokenFragments }
