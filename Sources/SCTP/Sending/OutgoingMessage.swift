@@ -62,9 +62,6 @@ struct SentChunk: Sendable {
     let message: UInt64
     let retransmissionsMax: Int?
     let expiresAt: Instant?
-    /// The numbers of the message's other fragments next to it, which need not be the numbers next to its own.
-    let previousFragment: Int64?
-    var nextFragment: Int64?
     var sentAt: Instant
     var transmissions = 1
     var state = State.inFlight
@@ -73,6 +70,11 @@ struct SentChunk: Sendable {
     func byteCount(isInterleaved: Bool) -> Int {
         let header = isInterleaved ? DataChunk.interleavedHeaderBytes : DataChunk.headerBytes
         return header + PacketLayout.padded(range.count)
+    }
+
+    /// Whether it is a part of a message that may be given up.
+    var isLimitedFragment: Bool {
+        (retransmissionsMax != nil || expiresAt != nil) && !flags.isSuperset(of: [.beginning, .end])
     }
 
     /// Whether it must not be sent again.

@@ -27,8 +27,6 @@ struct OutgoingStreams: Sendable {
         var nextFragment: UInt32 = 0
         /// Of the first message, once its first fragment was sent.
         var message: UInt64?
-        /// The number of the last fragment of the first message that was sent.
-        var lastTSN: Int64?
         var messageNumber: UInt32 = 0
         var nextOrdered: UInt32 = 0
         var nextUnordered: UInt32 = 0
@@ -126,9 +124,8 @@ struct OutgoingStreams: Sendable {
     /// The next fragment, if one waits and fits.
     /// - Parameters:
     ///   - room: the bytes left in the packet, for the chunk's header too.
-    ///   - tsn: the number that the fragment will have.
     ///   - now: messages that expired are dropped unsent.
-    mutating func next(room: Int, tsn: Int64, at now: Instant) -> SentChunk? {
+    mutating func next(room: Int, at now: Instant) -> SentChunk? {
         while let index = nextIndex() {
             guard let message = streams[index].messages.first else { return nil }
             if streams[index].sentBytes == 0, message.isExpired(at: now) {
@@ -139,12 +136,12 @@ struct OutgoingStreams: Sendable {
             let count = min(message.payload.count - start, fragmentBytesMax)
             let header = isInterleaved ? DataChunk.interleavedHeaderBytes : DataChunk.headerBytes
             guard header + PacketLayout.padded(count) <= room else { return nil }
-            return take(start..<start + count, of: message, at: index, tsn, now)
+            return take(start..<start + count, of: message, at: index, now)
         }
         return nil
     }
 
-    /// The size of the chunk that ``next(room:tsn:at:)`` would return, with padding.
+    /// The size of the chunk that ``next(room:at:)`` would return, with padding.
     mutating func nextByteCount(at now: Instant) -> Int? {
         while let index = nextIndex() {
             guard let message = streams[index].messages.first else { return nil }
@@ -173,7 +170,6 @@ struct OutgoingStreams: Sendable {
         _ range: Range<Int>,
         of message: OutgoingMessage,
         at index: Int,
-        _ tsn: Int64,
         _ now: Instant
     ) -> SentChunk {
         if range.lowerBound == 0 { begin(message, at: index) }
@@ -191,7 +187,6 @@ struct OutgoingStreams: Sendable {
             message: streams[index].message ?? 0,
             retransmissionsMax: message.retransmissionsMax,
             expiresAt: message.expiresAt,
-            previousFragment: streams[index].lastTSN,
             sentAt: now
         )
         virtualTime = max(virtualTime, streams[index].virtualTime)
@@ -200,7 +195,6 @@ struct OutgoingStreams: Sendable {
             removeFirstMessage(of: index)
         } else {
             streams[index].sentBytes = range.upperBound
-            streams[index].lastTSN = tsn
             streams[index].nextFragment &+= 1
             subtract(range.count, isCounted: message.isCounted, at: index)
         }
@@ -239,17 +233,16 @@ struct OutgoingStreams: Sendable {
         if streams[index].message != nil, begun == streams[index].id { begun = nil }
         streams[index].sentBytes = 0
         streams[index].message = nil
-        streams[index].lastTSN = nil
     }
 
     // MARK: - Giving up
 
     /// Drops the unsent rest of a message of which a fragment was given up.
-    /// - Returns: the number of the last fragment that was sent; `nil` without a rest.
-    mutating func discardRest(of message: UInt64, on id: StreamID) -> Int64? {
-        guard let index = index(of: id), streams[index].message == message else { return nil }
-        defer { removeFirstMessage(of: index) }
-        return streams[index].lastTSN
+    /// - Returns: whether there was one, so that its last fragment will never be sent.
+    mutating func discardRest(of message: UInt64, on id: StreamID) -> Bool {
+        guard let index = index(of: id), streams[index].message == message else { return false }
+        removeFirstMessage(of: index)
+        return true
     }
 
     /// Drops the oldest messages of a stream of which nothing was sent, until `bytes` are left at most.

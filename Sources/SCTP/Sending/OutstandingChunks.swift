@@ -23,8 +23,8 @@ struct OutstandingChunks: Sendable {
     private var lostAgain = Queue<Int64>()
     /// Retransmissions by the time they were sent; some are not in flight any more.
     private var retransmitted = Queue<(tsn: Int64, transmissions: Int)>()
-    /// Numbers that gap blocks covered.
-    private var reported = NumberSet(window: countMax)
+    /// Numbers that gap blocks covered. Placeholders may exceed the most fragments.
+    private var reported = NumberSet(window: 2 * countMax)
     /// The highest number that a gap block covered; chunks above it are in flight.
     private var highestAcked: Int64
     /// The three highest numbers that SACKs were the first to acknowledge, highest first. What was sent once, and is below the third,
@@ -43,6 +43,8 @@ struct OutstandingChunks: Sendable {
     private(set) var recoveryEnd: Int64?
     /// The chunk whose round trip is being measured.
     private var measured: (tsn: Int64, sentAt: Instant)?
+    /// The numbers of the fragments that were sent of each message that may be given up, until the last one is acknowledged.
+    private var limitedFragments: [UInt64: [Int64]] = [:]
     /// Messages with a fragment that was given up and fragments that were never sent, for the owner to drop.
     private(set) var givenUp: [(message: UInt64, stream: StreamID)] = []
     var isInterleaved = false
@@ -69,6 +71,7 @@ struct OutstandingChunks: Sendable {
         flightBytes = 0
         heldBytes = 0
         skipped = [:]
+        limitedFragments = [:]
         givenUp = []
     }
 
@@ -93,9 +96,7 @@ struct OutstandingChunks: Sendable {
         let tsn = nextTSN
         chunks.append(chunk)
         heldBytes += Self.cost(of: chunk)
-        if let previous = chunk.previousFragment, previous >= firstTSN {
-            chunks[Int(previous - firstTSN)].nextFragment = tsn
-        }
+        if chunk.isLimitedFragment { limitedFragments[chunk.message, default: []].append(tsn) }
         if chunk.state == .inFlight {
             flightBytes += chunk.byteCount(isInterleaved: isInterleaved)
             if measured == nil { measured = (tsn, chunk.sentAt) }
@@ -191,6 +192,7 @@ struct OutstandingChunks: Sendable {
     private mutating func remove(_ chunk: SentChunk, _ tsn: Int64, at now: Instant, into result: inout Acknowledged) {
         heldBytes -= Self.cost(of: chunk)
         reported.remove(tsn)
+        if !limitedFragments.isEmpty, chunk.flags.contains(.end) { limitedFragments[chunk.message] = nil }
         switch chunk.state {
         case .inFlight:
             let size = chunk.byteCount(isInterleaved: isInterleaved)
@@ -366,20 +368,12 @@ struct OutstandingChunks: Sendable {
     private mutating func abandonMessage(of index: Int, _ work: inout WorkMeter) {
         let chunk = chunks[index]
         guard !chunk.flags.isSuperset(of: [.beginning, .end]) else { return }
-        var hasEnd = chunk.flags.contains(.end)
-        var previous = chunk.previousFragment
-        while let tsn = previous, tsn >= firstTSN {
-            work.add()
-            abandon(Int(tsn - firstTSN))
-            previous = chunks[Int(tsn - firstTSN)].previousFragment
-        }
-        var next = chunk.nextFragment
-        while let tsn = next {
+        var hasEnd = false
+        for tsn in limitedFragments[chunk.message] ?? [] where tsn >= firstTSN {
             work.add()
             let other = Int(tsn - firstTSN)
+            if chunks[other].flags.contains(.end) { hasEnd = true }
             abandon(other)
-            hasEnd = hasEnd || chunks[other].flags.contains(.end)
-            next = chunks[other].nextFragment
         }
         if !hasEnd { givenUp.append((chunk.message, chunk.stream)) }
     }
@@ -394,7 +388,7 @@ struct OutstandingChunks: Sendable {
     }
 
     /// Takes the messages of which fragments were never sent. For each the owner drops the rest and calls
-    /// ``appendPlaceholder(after:at:)``.
+    /// ``appendPlaceholder(for:at:)``.
     mutating func takeGivenUp() -> [(message: UInt64, stream: StreamID)] {
         defer { givenUp = [] }
         return givenUp
@@ -402,9 +396,8 @@ struct OutstandingChunks: Sendable {
 
     /// Takes a number for the end of a message that was given up before it was sent, so that a FORWARD-TSN skips the message even
     /// if all fragments sent have arrived.
-    /// - Parameter tsn: of the last fragment that was sent.
-    mutating func appendPlaceholder(after tsn: Int64, at now: Instant) {
-        guard tsn >= firstTSN, tsn < nextTSN else { return }
+    mutating func appendPlaceholder(for message: UInt64, at now: Instant) {
+        guard let tsn = limitedFragments[message]?.last, tsn >= firstTSN else { return }
         let last = chunks[Int(tsn - firstTSN)]
         let end = SentChunk(
             payload: [],
@@ -414,10 +407,9 @@ struct OutstandingChunks: Sendable {
             payloadProtocol: last.payloadProtocol,
             messageNumber: last.messageNumber,
             fragment: last.fragment &+ 1,
-            message: last.message,
+            message: message,
             retransmissionsMax: nil,
             expiresAt: nil,
-            previousFragment: tsn,
             sentAt: now,
             state: .abandoned
         )

@@ -161,9 +161,8 @@ struct Sender: Sendable {
     mutating func repeatAll(at now: Instant, _ work: inout WorkMeter) { chunks.loseAll(at: now, &work) }
 
     private mutating func dropGivenUp(at now: Instant) {
-        for (message, stream) in chunks.takeGivenUp() {
-            guard let tsn = streams.discardRest(of: message, on: stream) else { continue }
-            chunks.appendPlaceholder(after: tsn, at: now)
+        for (message, stream) in chunks.takeGivenUp() where streams.discardRest(of: message, on: stream) {
+            chunks.appendPlaceholder(for: message, at: now)
         }
     }
 
@@ -245,7 +244,7 @@ struct Sender: Sendable {
         guard let size = streams.nextByteCount(at: now), size <= room, isAllowed(size),
             chunks.hasRoom(for: size, bytesMax: outstandingBytesMax)
         else { return nil }
-        guard let chunk = streams.next(room: room, tsn: chunks.nextTSN, at: now) else { return nil }
+        guard let chunk = streams.next(room: room, at: now) else { return nil }
         return sent((chunks.append(chunk), chunk), at: now)
     }
 
