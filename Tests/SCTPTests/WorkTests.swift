@@ -81,6 +81,19 @@ import Wire
         #expect(scene.victim.events.last == .ended(.violation(.flood)))
     }
 
+    @Test func `a chunk is sent again at its third miss, and a SACK without news is none`() {
+        let scene = Scene()
+        for index in 0..<6 { scene.victim.send(payload(index, count: 1_000), at: scene.pair.now) }
+        scene.drain()
+        // All left at the same instant, so that none was overtaken.
+        let rows: [(last: UInt16, retransmissions: UInt64)] = [(2, 0), (2, 0), (2, 0), (3, 0), (3, 0), (4, 1), (5, 1)]
+        for row in rows {
+            scene.attack([sack(scene, gaps: [2...row.last])])
+            scene.drain()
+            #expect(scene.victim.association.retransmissions == row.retransmissions, "up to \(row.last)")
+        }
+    }
+
     @Test func `what was acknowledged and dropped is sent again`() {
         let scene = Scene()
         for index in 0..<10 { scene.victim.send(payload(index, count: 1_000), at: scene.pair.now) }
