@@ -58,7 +58,14 @@ enum SettingsReference {
             let range = "\(limit.range.lowerBound) | \(limit.range.upperBound)"
             lines.append("| `\(limit.name)` | \(limit.defaultValue) | \(range) | \(limit.meaning) |")
         }
-        lines += ["", "A client has at most 128 data channels, and a message at most 262,144 bytes."]
+        lines.append("")
+        lines += Markdown.paragraph(
+            """
+            A client has at most 128 data channels, and a message at most 262,144 bytes. Data that is incomplete or not \
+            acknowledged takes at most 1 MiB of memory for each client; 60 s without progress, or packets that cost more \
+            than 4,000,000 steps of work a second, end its channels.
+            """
+        )
         lines += ["", "### The bit rate of publishers", ""]
         lines += Markdown.paragraph(
             """
