@@ -50,7 +50,7 @@ def test_the_evidence_of_a_shared_error_is_that_of_the_row_that_ran_it() -> None
 
 
 PASS, FAULT, UNSURE = Run(starvation=QUIET), Run("failed", QUIET), Run("inconclusive", STARVED)
-STARVED_PASS = Run(starvation=STARVED)
+STARVED_PASS, OWN_PASS = Run(starvation=STARVED), Run(starvation=STARVED, starves=True)
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,7 @@ STARVED_PASS = Run(starvation=STARVED)
         ([UNSURE, PASS, PASS], True),
         ([PASS, STARVED_PASS, PASS], True),
         ([PASS, STARVED_PASS, STARVED_PASS], False),
+        ([UNSURE, OWN_PASS, OWN_PASS], True),
         ([UNSURE, UNSURE, UNSURE], False),
     ],
 )
@@ -121,6 +122,10 @@ ROWS = """
     @starved(1, 2, 3, 4)
     def test_always_starved(run): assert_clock(False, "late")
 
+    @pytest.mark.starves("what it tests")
+    @starved(1, 2, 3, 4)
+    def test_that_starves(run): assert_clock(run > 1, "late")
+
     @pytest.mark.soak("a clock of another program")
     @starved()
     def test_on_the_soak_list(run): assert run != 2, "a packet was lost"
@@ -138,7 +143,7 @@ def session(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytes
 
 def test_rows_are_settled_at_the_end_and_written_down(session: pytest.Pytester) -> None:
     result = session.runpytest_subprocess()
-    result.stdout.fnmatch_lines(["*1 rows are on the soak list*", "*4 failed, 2 passed, 3 inconclusive in*"])
+    result.stdout.fnmatch_lines(["*1 rows are on the soak list*", "*4 failed, 3 passed, 4 inconclusive in*"])
     assert result.ret == 1
     failed = [line for line in result.outlines if line.startswith("FAILED")]
     assert [line.split("::")[1].split("[")[0] for line in failed] == [
@@ -158,6 +163,7 @@ def test_rows_are_settled_at_the_end_and_written_down(session: pytest.Pytester) 
         "test_late_when_starved": ["inconclusive", "passed", "passed"],
         "test_fact_at_the_second_run": ["inconclusive", "passed", "failed"],
         "test_always_starved": ["inconclusive"] * 4,
+        "test_that_starves": ["inconclusive", "passed", "passed"],
     }
 
 

@@ -6,6 +6,8 @@ themselves at the end, on a quiet machine, at most three times: two conclusive p
 clock that was missed on a quiet machine, or no two conclusive passes make it failed. Each run is a line of the ledger
 (`harness.ledger`).
 
+A row that starves the machine itself (`@pytest.mark.starves("reason")`) has no quiet run: each of its passes counts.
+
 Rows that a reviewed commit put on the soak list (`@pytest.mark.soak("reason")`) are left out, and run with `--soak TIMES`
 only, which prints how often each one passed.
 """
@@ -48,10 +50,12 @@ class Run:
     starvation: Starvation = field(default_factory=Starvation)
     reason: str = ""
     text: str = ""
+    # The row takes the processors itself, as what it tests.
+    starves: bool = False
 
     @property
     def is_conclusive(self) -> bool:
-        return self.verdict == "failed" or self.starvation.is_within_limits
+        return self.verdict == "failed" or self.starves or self.starvation.is_within_limits
 
     def __str__(self) -> str:
         return f"{self.verdict} ({self.starvation}) {self.reason}".rstrip()
@@ -91,6 +95,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "soak(reason): a row of the soak list, which does not decide about a change")
+    config.addinivalue_line("markers", "starves(reason): a row that takes the processors itself, whose passes all count")
     verdicts = Verdicts(config.getoption("--soak"))
     config.pluginmanager.register(verdicts)
     config.pluginmanager.register(Repetition(verdicts))
@@ -123,7 +128,7 @@ class Verdicts:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         if self.repeated is not None:
             return (yield)
-        self._begin()
+        self._begin(item)
         result = yield
         self._end(item, attempt=1)
         if self.run.verdict == "inconclusive":
@@ -165,8 +170,9 @@ class Verdicts:
                 if one.verdict != "passed":
                     write(f"      {one}")
 
-    def _begin(self) -> None:
-        self.run, self.meter = Run(), StarvationMeter()
+    def _begin(self, item: pytest.Item) -> None:
+        self.run = Run(starves=item.get_closest_marker("starves") is not None)
+        self.meter = StarvationMeter()
 
     def _end(self, item: pytest.Item, attempt: int) -> None:
         self.run.starvation = self.meter.end()
@@ -176,7 +182,7 @@ class Verdicts:
     def repeat(self, item: pytest.Item, attempt: int) -> list[pytest.TestReport]:
         """Runs a row anew, with new fixtures of its own, and reports nothing."""
         item._initrequest()  # type: ignore[attr-defined]
-        self._begin()
+        self._begin(item)
         self.repeated = []
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         reports, self.repeated = self.repeated, None
