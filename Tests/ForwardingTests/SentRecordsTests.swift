@@ -33,4 +33,20 @@ import Wire
         #expect(range.first.flatMap { records.record($0) }?.sequence.rawValue == Int64(perSecond * 20 - 1))
         #expect(records.take(counter).isEmpty, "a datagram is asked for once")
     }
+
+    /// Datagrams with several packets use up the places of packets before those of datagrams.
+    @Test func `a packet that was overwritten is not taken for the one in its place`() {
+        var records = SentRecords()
+        var now = Instant(nanoseconds: 1_000_000_000)
+        // So slow that the memory stays at its 256 packets.
+        for number in 0..<300 {
+            records.note(Self.record(number), in: UInt64(1 + number / 4), at: now)
+            now += .milliseconds(10)
+        }
+        var packets: [[Int64?]] = []
+        for range in [records.take(1), records.take(12)] {
+            packets.append(range.map { records.record($0)?.sequence.rawValue })
+        }
+        #expect(packets == [[nil, nil, nil, nil], [44, 45, 46, 47]])
+    }
 }

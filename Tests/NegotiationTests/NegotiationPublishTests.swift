@@ -226,6 +226,18 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         #expect(safari.receive.last?.codecs.map(\.name) == [.h264, .h264, .h265, .vp8])
     }
 
+    @Test func `of a section's candidates a bounded number is read, and those of the next section count`() throws {
+        let line = { (port: Int) in "a=candidate:1 1 udp 1 192.0.2.1 \(port) typ host" }
+        // Repetitions are read and do not count, so they hide what follows them in their section alone.
+        let repeated = Array(repeating: line(5_000), count: RemoteSection.candidatesMax)
+        let first = ["a=mid:0"] + repeated + [line(5_001)]
+        let offer = PublishOffers.ffmpeg.text
+            .replacing(line: "a=mid:0", with: first.joined(separator: "\n"))
+            .replacing(line: "a=mid:1", with: "a=mid:1\n" + line(5_002))
+        let result = try NegotiationServer.publish(offer)
+        #expect(result.remoteCandidates.map(\.description) == ["192.0.2.1:5000", "192.0.2.1:5002"])
+    }
+
     @Test func `a lone section needs neither a group nor a mid`() throws {
         let offer = PublishOffers.ffmpegAudioOnly.text.removing(linesWith: "a=group").removing(linesWith: "a=mid")
         let result = try NegotiationServer.publish(offer)

@@ -629,6 +629,32 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 0).count == 4)
     }
 
+    @Test func `a node knows ten thousand members of others at most`() throws {
+        var bench = ModelBench()
+        _ = try bench.viewer()
+        var model = try #require(bench.model.channels[ModelBench.channel])
+        let node = try #require(NodeIncarnation(rawValue: 2))
+        let request = JoinRequest(channel: ModelBench.channel, role: .recvonly)
+        let most = ChannelModel.remoteMembersMax
+        let records = (0...most).map { number in
+            let place = ParticipantPlace(
+                participant: ParticipantID(using: &bench.generator),
+                peer: PeerID(node: node, number: UInt64(number + 1)),
+                location: MediaLocation(node: node, loop: LoopIndex(rawValue: 0)),
+                order: 0
+            )
+            return MemberRecord(Participant(request, role: .recvonly, as: place, at: model.now))
+        }
+        for (number, record) in records.enumerated() { _ = model.remoteChanged(record) { UInt64(100 + number) } }
+        let last = records[most].id
+        #expect(model.memberCount == most + 1, "with the node's own")
+        #expect(model.participants[last] == nil)
+        // One that left makes room.
+        _ = model.remoteLeft(records[0].id, .left)
+        _ = model.remoteChanged(records[most]) { UInt64(100 + most) }
+        #expect(model.participants[last]?.isRemote == true)
+    }
+
     @Test func `a node that gets the channel later knows who is fixed in focus`() async throws {
         let bench = ClusterBench(4)
         let spotlight = { (request: inout JoinRequest) in

@@ -46,8 +46,9 @@ struct ModelBench {
         let session = ChannelSessionID(using: &generator)
         let place = try model.joinRequested(request, id: id, session: session)
         locations[place.peer] = place.location
-        peers[id] = place.peer
-        return id
+        // One whose place the request takes, or a new one.
+        peers[place.participant] = place.peer
+        return place.participant
     }
 
     mutating func activate(_ id: ParticipantID, kinds: [MediaKind] = [.audio, .video]) throws -> [ChannelModel.Effect] {

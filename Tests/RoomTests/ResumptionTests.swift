@@ -171,6 +171,27 @@ struct ResumptionTests {
         #expect(bench.model.isEmpty)
     }
 
+    @Test func `a connection under way at the end of the grace time takes the place, but no later one`() throws {
+        var bench = bench()
+        let id = try member(&bench)
+        let first = try token(id, bench)
+        _ = bench.model.left(id, reason: .signalingLost)
+        bench.model.now = moment(114)
+        let place = try bench.model.joinRequested(
+            resumable(.sendrecv, token: first),
+            id: ParticipantID(using: &bench.generator),
+            session: ChannelSessionID(using: &bench.generator)
+        )
+        #expect(place.participant == id)
+        #expect(bench.model.tick(at: moment(115)).isEmpty)
+        // Otherwise each connection that is not completed would keep the place for one more.
+        let late = try rejoin(&bench, resumable(.sendrecv, token: try token(id, bench)))
+        try #require(late.id != id)
+        _ = try bench.model.setupCompleted(id, publications: [], slots: [])
+        #expect(bench.model.received(.connected(over: .udp), from: place.peer).contains(.connected(id)))
+        #expect(Set(bench.model.participants.keys) == [id, late.id])
+    }
+
     @Test func `the expiry of an interrupted member's token ends it`() throws {
         var bench = bench()
         let id = try bench.member(.sendrecv) {

@@ -81,6 +81,58 @@ private final class Channels {
     }
 }
 
+/// Data channels whose peer sends what it likes: an association that knows nothing of channels.
+private final class RawPeer {
+    var channels: DataChannels
+    let peer: Node
+    var events: [DataChannelEvent] = []
+    private var now = at(0)
+
+    init() {
+        var generator = SeededGenerator(seed: 1)
+        channels = DataChannels(isClient: false, AssociationSettings(), using: &generator)
+        peer = Node(AssociationSettings(), &generator)
+        peer.association.connect(at: now)
+        run()
+    }
+
+    func send(_ bytes: [UInt8], as kind: PayloadProtocol = .binary, on id: UInt16) throws {
+        try peer.association.send(bytes, as: kind, on: stream(id), at: now)
+    }
+
+    func open(_ id: UInt16) throws {
+        try send(EstablishmentMessage.open(ChannelParameters(label: "a")).encoded(), as: .control, on: id)
+    }
+
+    /// Ten round trips.
+    func run() {
+        for _ in 0..<10 {
+            while let packet = peer.nextPacket(at: now) {
+                do { try channels.receive(unsafe packet.span.bytes, at: now) } catch {
+                    Issue.record("dropped: \(error)")
+                }
+            }
+            while let event = channels.nextEvent(at: now) { events.append(event) }
+            while let packet = nextPacket() { peer.receive(packet, at: now) }
+            now += .milliseconds(20)
+            peer.association.handleTimeout(at: now)
+            channels.handleTimeout(at: now)
+        }
+    }
+
+    private func nextPacket() -> [UInt8]? {
+        var buffer = [UInt8](repeating: 0, count: 1_200)
+        var elements = buffer.mutableSpan
+        var span = unsafe elements.mutableBytes
+        guard let packet = channels.nextPacket(into: &span, at: now) else { return nil }
+        return Array(buffer.prefix(packet.byteCount))
+    }
+
+    var messages: [[UInt8]] {
+        events.compactMap { if case .message(_, _, let bytes) = $0 { bytes } else { nil } }
+    }
+}
+
 @Suite struct DataChannelTests {
     @Test func `the status is what the properties say, after each step`() throws {
         let link = Channels(seed: 3)
@@ -215,6 +267,30 @@ private final class Channels {
         #expect(link.server.open(ChannelParameters(label: String(repeating: "a", count: 65)), at: link.now) == nil)
         link.run(for: .seconds(10))
         #expect(link.server.channels.channelCount == DataChannels.channelsMax)
+    }
+
+    @Test func `a peer opens so many channels and no more`() throws {
+        let link = RawPeer()
+        for id in 0..<200 as Range<UInt16> { try link.open(id) }
+        link.run()
+        #expect(link.channels.channelCount == DataChannels.channelsMax)
+        #expect(link.channels.refusedChannels == UInt64(200 - DataChannels.channelsMax))
+    }
+
+    @Test func `messages that come before their channel are kept up to a bound`() throws {
+        let link = RawPeer()
+        // The second time nothing of the first is left.
+        for id in [3, 5] as [UInt16] {
+            link.events = []
+            for index in 0..<20 { try link.send(payload(index, count: 1_000), on: id) }
+            link.run()
+            #expect(link.events.isEmpty)
+            try link.open(id)
+            link.run()
+            // 16 KiB, with 64 bytes for each besides its own.
+            #expect(link.messages.map { number(of: $0) } == Array(0..<15))
+        }
+        #expect(link.channels.droppedMessages == 10)
     }
 
     @Test func `the end of the association ends all channels`() throws {

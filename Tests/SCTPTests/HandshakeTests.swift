@@ -141,6 +141,27 @@ import Wire
         #expect(pair.right.messages.map(\.bytes) == [[3]])
     }
 
+    /// Made with our key, as no peer can: the cookies of an association that exists name it.
+    @Test func `a cookie that names another association before it is refused`() {
+        let pair = Pair.connected()
+        let tags = StateCookie.TieTags(local: pair.left.association.local.tag, peer: pair.right.association.local.tag)
+        var local = pair.left.association.local
+        var peer = pair.right.association.local
+        local.tag ^= 2
+        peer.tag ^= 2
+        let rows: [StateCookie.TieTags] = [
+            .init(), .init(local: tags.local, peer: peer.tag), .init(local: local.tag, peer: tags.peer), tags,
+        ]
+        for tieTags in rows {
+            #expect(pair.left.events == [.established])
+            let cookie = StateCookie(local: local, peer: peer, tieTags: tieTags, createdAt: pair.now)
+            let echo: [UInt8] = .chunk(.cookieEcho, cookie.encoded(key: pair.left.association.cookieKey))
+            pair.left.receive(packet([echo], tag: local.tag), at: pair.now)
+        }
+        #expect(pair.left.drops == [.cookie, .cookie, .cookie])
+        #expect(pair.left.events == [.established, .ended(.restartedByPeer)])
+    }
+
     @Test func `an old cookie is refused`() {
         let pair = Pair()
         var cookies: [[UInt8]] = []

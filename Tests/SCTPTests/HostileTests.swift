@@ -152,6 +152,38 @@ import Wire
         #expect(fragment == 262_144 / 1_100 + 1)
     }
 
+    /// One of the longest length is delivered.
+    @Test(arguments: [true, false], [true, false])
+    func `the last fragment does not make a message too long`(isInterleaved: Bool, isUnordered: Bool) {
+        let order: DataFlags = isUnordered ? .unordered : []
+        for excess in 0...1 {
+            let scene = Scene(isInterleaved: isInterleaved)
+            for index in 0..<238 as Range<UInt32> {
+                let flags = index == 0 ? order.union(.beginning) : order
+                scene.attack([data(scene.tsn, fragment: index, flags, count: 1_100, isInterleaved: isInterleaved)])
+            }
+            let rest = 262_144 - 238 * 1_100 + excess
+            let end = order.union(.end)
+            scene.attack([data(scene.tsn, fragment: 238, end, count: rest, isInterleaved: isInterleaved)])
+            #expect(scene.victim.messages.map(\.bytes.count) == (excess == 0 ? [262_144] : []))
+            let last: AssociationEvent = excess == 0 ? .established : .ended(.violation(.messageTooLong))
+            #expect(scene.victim.events.last == last)
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func `a message that was delivered is not delivered again in other chunks`(isInterleaved: Bool) {
+        let scene = Scene(isInterleaved: isInterleaved)
+        for message in [0, 0, 1, 0, 1, 2] as [UInt32] {
+            let count = 10 + Int(message)
+            scene.attack([data(scene.tsn, message: message, count: count, isInterleaved: isInterleaved)])
+        }
+        #expect(scene.victim.messages.map(\.bytes.count) == [10, 11, 12])
+        // A part of one is not held, either: nothing would ever complete it.
+        scene.attack([data(scene.tsn, message: 0, .beginning, isInterleaved: isInterleaved)])
+        #expect(scene.victim.association.heldBytes == 0)
+    }
+
     // MARK: - Bounds
 
     /// What a peer sends for ever; the victim's memory stays bounded.
@@ -202,6 +234,90 @@ import Wire
         }
         #expect(scene.victim.events.last == .ended(.violation(.flood)))
         #expect(bytesOut <= 2 * bytesIn + 1_188)
+    }
+
+    @Test func `answers that were not sent yet take no more than one packet`() throws {
+        let scene = Scene()
+        let heartbeat: [UInt8] = .chunk(.heartbeat, [UInt8](repeating: 1, count: 300))
+        for _ in 0..<10 { scene.attack([heartbeat]) }
+        // More would not fit into the buffer of a packet.
+        let answers = scene.victim.association.control.count
+        try #require(answers == 3 * heartbeat.count)
+        let answer = scene.victim.nextPacket(at: scene.pair.now)
+        #expect(answer?.count == PacketLayout.headerBytes + answers)
+        #expect(scene.victim.nextPacket(at: scene.pair.now) == nil)
+    }
+
+    @Test func `a pause allows no more glitches than a burst`() {
+        let scene = Scene()
+        let glitch: [UInt8] = .chunk(.sack, [1])
+        scene.attack([glitch])
+        scene.pair.now += .seconds(3_600)
+        scene.attack([[UInt8]](repeating: glitch, count: 100))
+        #expect(scene.victim.association.counters.glitches == 101)
+        #expect(!scene.hasEnded)
+        scene.attack([glitch])
+        #expect(scene.victim.events.last == .ended(.violation(.flood)))
+    }
+
+    @Test func `data on one stream too many is refused, and the others go on`() {
+        let scene = Scene()
+        let count = UInt16(Reassembly.streamsMax)
+        for id in 0..<count { scene.attack([data(scene.tsn, on: id)]) }
+        #expect(scene.victim.messages.count == Int(count))
+        scene.drain()
+        scene.attack([data(scene.tsn, on: count)])
+        #expect(scene.victim.messages.count == Int(count))
+        #expect(scene.victim.association.counters.glitches == 1)
+        let answer = scene.victim.nextPacket(at: scene.pair.now)
+        #expect(answer.map { ChunkType(rawValue: $0[12]) } == .error)
+        scene.attack([data(scene.tsn, on: 3, message: 1)])
+        #expect(scene.victim.messages.last?.stream == stream(3))
+        #expect(scene.victim.messages.count == Int(count) + 1)
+    }
+
+    @Test func `a number that is farther ahead than can be remembered is refused`() {
+        let scene = Scene()
+        let last = scene.tsn - 1 + ReceivedNumbers.aheadMax
+        scene.attack([data(last + 1, on: 1)])
+        #expect(scene.victim.messages.isEmpty)
+        #expect(scene.victim.association.counters.refusedChunks == 1)
+        scene.attack([data(last, on: 1)])
+        #expect(scene.victim.messages.count == 1)
+        #expect(scene.victim.association.counters.refusedChunks == 1)
+    }
+
+    /// A victim that holds as many chunks as it may: whole messages, which wait for the first one.
+    private func waiting() -> Scene {
+        let scene = Scene()
+        for index in 1...2_048 as ClosedRange<Int64> {
+            scene.attack([data(scene.tsn + index, message: UInt32(index), count: 1)])
+        }
+        #expect(scene.victim.association.receiver.reassembly.heldChunks == 2_048)
+        return scene
+    }
+
+    @Test func `so many chunks are held, however small, and the one that they wait for is taken`() {
+        let scene = waiting()
+        scene.attack([data(scene.tsn + 2_049, message: 2_049, count: 1)])
+        #expect(scene.victim.association.counters.refusedChunks == 1)
+        #expect(scene.victim.association.receiver.reassembly.heldChunks == 2_048)
+        scene.attack([data(scene.tsn, count: 1)])
+        #expect(scene.victim.messages.count == 2_049)
+        #expect(scene.victim.association.heldBytes == 0)
+    }
+
+    @Test func `a window that is full of what does not get on ends the association after ten seconds`() {
+        let scene = waiting()
+        let chunk = data(scene.tsn + 2_049, message: 2_049, count: 1)
+        scene.attack([chunk])
+        scene.pair.now += .seconds(10)
+        scene.attack([chunk])
+        #expect(!scene.hasEnded)
+        scene.pair.now += .milliseconds(1)
+        scene.attack([chunk])
+        #expect(scene.victim.events.last == .ended(.violation(.windowStuck)))
+        #expect(scene.victim.association.heldBytes == 0)
     }
 
     @Test func `an INIT costs no memory and one answer`() {

@@ -64,7 +64,7 @@ import Wire
         }
     }
 
-    @Test(arguments: ["send q;h;f", "recv q", "send q;~h,i recv a;b", "recv a send b,c"])
+    @Test(arguments: ["send q;h;f", "recv q", "send q;~h,i recv a;b", "recv a send b,c", "send a,b,c,d,e,f,g,h"])
     func `a simulcast line survives parsing and serialization`(text: String) throws {
         let line = try #require(SimulcastAttribute(text))
         #expect(SimulcastAttribute(line.text) == line)
@@ -72,7 +72,7 @@ import Wire
 
     @Test(arguments: [
         "", "send", "q;h", "send ;", "send q send h", "send q recv", "up q", "send q;~", "send ,",
-        "send a;b;c;d;e;f;g;h;i",
+        "send a;b;c;d;e;f;g;h;i", "send a,b,c,d,e,f,g,h,i",
     ])
     func `a malformed or too long simulcast line is refused`(text: String) {
         #expect(SimulcastAttribute(text) == nil)

@@ -107,6 +107,37 @@ struct LinkTableTests {
         #expect(isWhole(world))
     }
 
+    /// It reads what came meanwhile only after its first tick.
+    @Test(arguments: [false, true]) func `a node that stood still waits a second before it accuses`(_ isLost: Bool) {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.connected(id(1), to: hello("b", 5), isDialedHere: false, at: now)
+        if isLost { _ = table.disconnected(id(1), at: now) }
+        _ = table.tick(at: now)
+        let accusation: LinkTable.Action = isLost ? .givenUp(hello("b", 5).instance) : .close(id(1), .silent)
+        let tenths = (100...120).filter { table.tick(at: now + .milliseconds(100 * $0)).contains(accusation) }
+        #expect(tenths == [110])
+    }
+
+    /// In tenths of a second: when the witness says that it hears the node, and when the node is given up.
+    @Test(arguments: [(nil, [20]), (19, [])] as [(Int?, [Int])])
+    func `a witness has half a second to answer before a node is given up`(answer: Int?, end: [Int]) {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        let lost = hello("b", 5)
+        _ = table.connected(id(1), to: lost, isDialedHere: false, at: now)
+        _ = table.connected(id(2), to: hello("c", 9), isDialedHere: false, at: now)
+        _ = table.disconnected(id(1), at: now)
+        var (questions, ends): ([Int], [Int]) = ([], [])
+        for tenth in 1...25 {
+            let time = now + .milliseconds(100 * tenth)
+            table.heard(id(2), at: time)
+            if tenth == answer { table.witnessed(lost.instance, isHeard: true, at: time) }
+            let actions = table.tick(at: time)
+            if actions.contains(.ask(c, about: lost.instance)) { questions.append(tenth) }
+            if actions.contains(.givenUp(lost.instance)) { ends.append(tenth) }
+        }
+        #expect(questions == [15] && ends == end)
+    }
+
     @Test func `a link is silent for three seconds before it is closed`() {
         var world = mesh()
         world.freeze(b, for: .milliseconds(2_500))

@@ -84,6 +84,20 @@ private final class Queue {
         #expect(queue.next()?.item == 5)
     }
 
+    /// A channel that dropped its only event stays in the list of those that are ready, and comes to it again.
+    @Test func `a channel that dropped its only event and got another one delivers that one once`() {
+        let queue = Queue(limits: Self.limits(waiting: 1))
+        #expect(queue.addition(1, of: Self.a, isEssential: false) == .taken)
+        #expect(queue.addition(2, of: Self.b) == .displaced(Self.a))
+        #expect(queue.next()?.item == 2)
+        #expect(queue.finished(Self.b, isDelivered: true) == .delivered)
+        #expect(queue.addition(3, of: Self.a, isEssential: false) == .taken)
+        #expect(queue.next()?.item == 3)
+        #expect(queue.next() == nil, "it is under way")
+        #expect(queue.finished(Self.a, isDelivered: true) == .delivered)
+        #expect(queue.count == 0 && queue.next() == nil)
+    }
+
     @Test func `the channel with the most events drops its own, joins and leaves last`() {
         let queue = Queue(limits: Self.limits(waiting: 6, concurrency: 1))
         #expect(queue.add(0, of: Self.a))
