@@ -167,22 +167,6 @@ def test_rows_are_settled_at_the_end_and_written_down(session: pytest.Pytester) 
     }
 
 
-def test_a_later_session_settles_what_two_side_by_side_left(session: pytest.Pytester) -> None:
-    file = session.path / "unsettled.jsonl"
-    result = session.runpytest_subprocess("--unsettled", str(file), "-k", "good or late_when_starved or always_starved")
-    result.stdout.fnmatch_lines(["*1 passed, *2 inconclusive in*"])
-    left = [json.loads(line) for line in file.read_text().splitlines()]
-    assert [line["row"].split("::")[1].split("[")[0] for line in left] == ["test_late_when_starved", "test_always_starved"]
-    assert all(line["reason"] == "late" and line["starvation"]["waited"] == 1 for line in left)
-    result = session.runpytest_subprocess("--settle", str(file), "test_rows.py::test_good", *(line["row"] for line in left))
-    result.stdout.fnmatch_lines(["*1 failed, 2 passed in*"])
-    assert [line for line in result.outlines if line.startswith("FAILED") and "test_always_starved" in line]
-    ledger = [json.loads(line) for line in (session.path / "ledger.jsonl").read_text().splitlines()]
-    runs = [(line["attempt"], line["verdict"]) for line in ledger if "test_late_when_starved" in line["row"]]
-    # This row counts its runs anew in each session.
-    assert runs == [(1, "inconclusive"), (2, "inconclusive"), (3, "passed"), (4, "passed")]
-
-
 def test_the_soak_list_runs_as_often_as_one_says(session: pytest.Pytester) -> None:
     result = session.runpytest_subprocess("--soak", "3")
     result.stdout.fnmatch_lines(["*2 of 3 passed*test_on_the_soak_list*", "*failed (*a packet was lost*"])

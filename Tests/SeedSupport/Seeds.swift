@@ -34,7 +34,10 @@ public struct SeedSettings: Sendable {
         freshSeconds = value("NAGARE_FRESH_SECONDS") { Double($0) } ?? 0
     }
 
-    static let current = SeedSettings(ProcessInfo.processInfo.environment)
+    /// Whether tests take few of their fixed seeds.
+    public var hasFewSeeds: Bool { fixedSeedsMax < .max }
+
+    public static let current = SeedSettings(ProcessInfo.processInfo.environment)
 }
 
 /// A case of a seeded test: one of its fixed seeds, or as many fresh ones as there is time for.

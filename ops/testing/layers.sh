@@ -2,6 +2,11 @@
 # What each layer of ops/test runs.
 
 lint() {
+    if [[ $mode == fast ]]; then
+        { git diff -z --name-only --diff-filter=d HEAD -- '*.swift' && git ls-files -z --others --exclude-standard -- '*.swift'; } |
+            xargs -0 --no-run-if-empty swift format lint --strict --parallel --configuration .swift-format
+        return
+    fi
     # Folders that start with a dot contain the sources of dependencies.
     find . -mindepth 1 -name '.*' -prune -o -name '*.swift' -print0 |
         xargs -0 swift format lint --strict --parallel --configuration .swift-format
@@ -126,77 +131,46 @@ run_pytest() {
         "$python" -m pytest -p no:cacheprovider --color=no --durations=15 --junit-xml="$report" "$@"
 }
 
-# Rows of the program, its packages and its pages, in which no clock judges a picture.
+# Rows in which no clock judges a picture: of the program, its packages and its pages, and of clusters and messages.
 page_files=()
-for name in certificates chart cluster_redirects container documentation feedback ffmpeg http installation loosened module \
-    module_channel monitoring operators operators_page package page readme relay sora_layers tcp tokens tracing turn turn_client \
-    verdicts; do
+for name in certificates chart cluster cluster_crowd cluster_network cluster_redirects cluster_store container data_channels \
+    documentation feedback ffmpeg harness http installation loosened module module_channel monitoring operators \
+    operators_page package page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
 
-# Runs files in two processes side by side: run_pair LAYER OPTION... -- FILE... In options, % is the number of the process.
-run_pair() {
-    local layer=$1 options=() shares status=0 number files processes=()
-    shift
-    while [[ $1 != -- ]]; do
-        options+=("$1")
-        shift
-    done
-    mapfile -t shares < <(python3 ops/testing/share.py "$results" "$layer" "${@:2}")
-    for number in 1 2; do
-        read -ra files <<<"${shares[number - 1]}"
-        ((${#files[@]})) || continue
-        printf 'Process %d: %s\n' "$number" "${files[*]}"
-        run_pytest "$layer-$number" "${options[@]//%/$number}" "${files[@]}" >"$results/$layer-$number.txt" 2>&1 &
-        processes[number]=$!
-    done
-    for number in "${!processes[@]}"; do
-        wait "${processes[number]}" || status=$?
-        cat "$results/$layer-$number.txt"
-    done
-    return "$status"
-}
-
-# The rows that `static` ran are left out.
+# Two processes side by side, which wait for the program more than they compute. The rows that `static` ran are left out.
 pages() {
     if (($#)); then
         run_pytest pages-part "${chosen_pages[@]}" "$@"
-    else
-        run_pair pages -m 'not static' -- "${chosen_pages[@]}"
-    fi
-}
-
-# Rows that fill the processors, or that judge what a link or a node of theirs carries.
-alone_files=()
-for name in adaptation forwarding lifecycle neighbours overload; do alone_files+=("Tests/Interop/test_$name.py"); done
-
-# Two processes, of which one has the rows with pictures; then, alone, the files above and the rows that were inconclusive because
-# the two took processors from each other. With arguments, rows of all files: whoever names one need not know where it belongs.
-interop() {
-    local files=(Tests/Interop/test_*.py) file beside=() alone=() status=0
-    if (($#)); then
-        files=(Tests/Interop)
-        if [[ " $* " == *" Tests/Interop"* ]]; then files=(); fi
-        run_pytest interop-part "${files[@]}" "$@"
         return
     fi
-    if ((${#chosen_interop[@]})); then files=("${chosen_interop[@]}"); fi
-    for file in "${files[@]}"; do
-        if contains "$file" "${page_files[@]}"; then continue; fi
-        if contains "$file" "${alone_files[@]}"; then alone+=("$file"); else beside+=("$file"); fi
+    local shares status=0 index files=() processes=()
+    mapfile -t shares < <(python3 ops/testing/share.py "$results" "${chosen_pages[@]}")
+    for index in 0 1; do
+        read -ra files <<<"${shares[index]}"
+        ((${#files[@]})) || continue
+        printf 'Process %d: %s\n' "$((index + 1))" "${files[*]}"
+        run_pytest "pages-$((index + 1))" -m 'not static' "${files[@]}" >"$results/pages-$((index + 1)).txt" 2>&1 &
+        processes+=("$!")
     done
-    rm -f "$results"/unsettled*.jsonl
-    if ((${#beside[@]})); then
-        run_pair interop --unsettled "$results/unsettled-%.jsonl" -- "${beside[@]}" || status=$?
-    fi
-    find "$results" -name 'unsettled-*.jsonl' -exec cat {} + >"$results/unsettled.jsonl"
-    mapfile -O "${#alone[@]}" -t alone < <(python3 -c '
-import json, sys
-for line in sys.stdin: print("Tests/Interop/" + json.loads(line)["row"])' <"$results/unsettled.jsonl")
-    if ((${#alone[@]})); then
-        run_pytest interop-3 --settle "$results/unsettled.jsonl" "${alone[@]}" || status=$?
-    fi
+    for index in "${!processes[@]}"; do
+        wait "${processes[index]}" || status=$?
+        cat "$results/pages-$((index + 1)).txt"
+    done
     return "$status"
+}
+# With arguments, rows of all files: whoever names one need not know where it belongs.
+interop() {
+    local files=(Tests/Interop)
+    if [[ " $* " == *" Tests/Interop"* ]]; then files=(); fi
+    if (($#)); then
+        run_pytest interop-part "${files[@]}" "$@"
+    elif ((${#chosen_interop[@]})); then
+        run_pytest interop "${chosen_interop[@]}"
+    else
+        run_pytest interop Tests/Interop "${page_files[@]/#/--ignore=}"
+    fi
 }
 
 # soak [--times N] [ARGUMENT...]

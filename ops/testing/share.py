@@ -1,6 +1,6 @@
-"""Shares files of tests between two processes: share.py RESULTS LAYER FILE... Prints a line of files for each.
+"""Shares files of tests between two processes: share.py RESULTS FILE... Prints a line of files for each.
 
-Balances by the seconds of the last run, whose reports are RESULTS/LAYER-1.xml and LAYER-2.xml, and without one by those below.
+Balances by the seconds of the last run, whose reports are RESULTS/pages-1.xml and pages-2.xml, and without one by those below.
 Rows with pictures stay in one process, so that no two of them share the processors.
 """
 
@@ -14,23 +14,22 @@ from xml.etree import ElementTree
 SECONDS = {
     "test_http": 30, "test_package": 25, "test_container": 25, "test_readme": 40, "test_monitoring": 25, "test_operators": 20,
     "test_page": 80, "test_module": 60, "test_operators_page": 10, "test_installation": 20,
-    "test_module_channel": 30, "test_chromium": 230, "test_firefox": 80, "test_peers": 80, "test_impair": 80,
-    "test_blocked_udp": 40, "test_sora_browsers": 45, "test_cluster": 110, "test_cluster_network": 90, "test_cluster_crowd": 60,
-    "test_cluster_store": 35, "test_data_channels": 60, "test_sora": 75, "test_hostile": 40, "test_harness": 30,
+    "test_module_channel": 30, "test_cluster": 100, "test_cluster_network": 90, "test_cluster_crowd": 60,
+    "test_cluster_store": 40, "test_data_channels": 60, "test_sora": 75, "test_harness": 30,
+    "test_turn": 110, "test_relay": 50,
 }  # fmt: skip
 SECONDS_OF_OTHERS = 10.0
 # Files that stay together. The last share the packages that the first of them builds.
 GROUPS = (
     ("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),
     ("test_container", "test_package"),
-    ("test_blocked_udp", "test_chromium", "test_firefox", "test_impair", "test_ipv6", "test_peers", "test_sora_browsers"),
 )
 
 
-def last_run(results: Path, layer: str) -> dict[str, float]:
+def last_run(results: Path) -> dict[str, float]:
     """The seconds of each file."""
     seconds: dict[str, float] = {}
-    for report in results.glob(f"{layer}-[12].xml"):
+    for report in results.glob("pages-[12].xml"):
         for case in ElementTree.parse(report).iter("testcase"):
             name = case.get("classname", "").split(".")[-1]
             seconds[name] = seconds.get(name, 0) + float(case.get("time", "0"))
@@ -55,8 +54,7 @@ def share(files: list[str], seconds: dict[str, float]) -> list[list[str]]:
 
 
 def main() -> None:
-    results, layer, *files = sys.argv[1:]
-    for one in share(files, {**SECONDS, **last_run(Path(results), layer)}):
+    for one in share(sys.argv[2:], {**SECONDS, **last_run(Path(sys.argv[1]))}):
         print(*one)
 
 

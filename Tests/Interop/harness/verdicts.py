@@ -6,9 +6,6 @@ themselves at the end, on a quiet machine, at most three times: two conclusive p
 clock that was missed on a quiet machine, or no two conclusive passes make it failed. Each run is a line of the ledger
 (`harness.ledger`).
 
-Two sessions side by side starve each other. With `--unsettled FILE` a session writes its inconclusive rows to a file instead
-of running them again, and `--settle FILE` gives them to a later session, as rows whose first run was inconclusive.
-
 A row that starves the machine itself (`@pytest.mark.starves("reason")`) has no quiet run: each of its passes counts.
 
 Rows that a reviewed commit put on the soak list (`@pytest.mark.soak("reason")`) are left out, and run with `--soak TIMES`
@@ -18,12 +15,9 @@ only, which prints how often each one passed.
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import json
 import subprocess
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Iterator
 
 import httpx
@@ -97,14 +91,12 @@ def judge(error: BaseException, starvation: Starvation) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", type=int, metavar="TIMES", help="run the rows of the soak list only, each so many times")
-    parser.addoption("--unsettled", type=Path, metavar="FILE", help="write inconclusive rows to a file, for --settle")
-    parser.addoption("--settle", type=Path, metavar="FILE", help="run the rows of a file as inconclusive ones")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "soak(reason): a row of the soak list, which does not decide about a change")
     config.addinivalue_line("markers", "starves(reason): a row that takes the processors itself, whose passes all count")
-    verdicts = Verdicts(config.getoption("--soak"), config.getoption("--unsettled"), config.getoption("--settle"))
+    verdicts = Verdicts(config.getoption("--soak"))
     config.pluginmanager.register(verdicts)
     config.pluginmanager.register(Repetition(verdicts))
 
@@ -112,11 +104,8 @@ def pytest_configure(config: pytest.Config) -> None:
 class Verdicts:
     """The verdicts of one session."""
 
-    def __init__(self, soak: int | None, unsettled: Path | None, settle: Path | None) -> None:
+    def __init__(self, soak: int | None) -> None:
         self.soak = soak
-        self.unsettled = unsettled
-        # The first runs of rows that another session left, by row.
-        self.left = {} if settle is None else dict(map(parsed_run, settle.read_text().splitlines()))
         self.meter: StarvationMeter | None = None
         self.run = Run()
         self.inconclusive: list[tuple[pytest.Item, Run]] = []
@@ -138,9 +127,6 @@ class Verdicts:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         if self.repeated is not None:
-            return (yield)
-        if first := self.left.get(item.nodeid):
-            self.inconclusive.append((item, first))
             return (yield)
         self._begin(item)
         result = yield
@@ -169,10 +155,7 @@ class Verdicts:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Iterator[None]:
         result = yield
-        if self.unsettled is not None:
-            lines = [json.dumps({"row": item.nodeid, **dataclasses.asdict(first)}) for item, first in self.inconclusive]
-            self.unsettled.write_text("".join(f"{line}\n" for line in lines))
-        elif not session.shouldfail and not session.shouldstop:
+        if not session.shouldfail and not session.shouldstop:
             for item, first in self.inconclusive:
                 self._settle(item, first)
         return result
@@ -236,12 +219,6 @@ class Verdicts:
         report_as(item, reports, next((one.text for one in runs if one.verdict == "failed"), None))
 
 
-def parsed_run(line: str) -> tuple[str, Run]:
-    """A row of a file of `--unsettled`, and its run."""
-    fields = json.loads(line)
-    return fields.pop("row"), Run(**{**fields, "starvation": Starvation(**fields["starvation"])})
-
-
 def report_as(item: pytest.Item, reports: list[pytest.TestReport], fault: str | None) -> None:
     """Reports a row that ran several times once: passed, or failed with the text of the fault."""
     final = next((one for one in reports if one.when == "call"), reports[0])
@@ -260,8 +237,7 @@ class Repetition:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
         if self.verdicts.repeated is None:
-            # Its first run was that of another session.
-            return True if item.nodeid in self.verdicts.left else None
+            return None
         self.verdicts.repeated = runtestprotocol(item, log=False, nextitem=None)
         return True
 

@@ -1,3 +1,5 @@
+import SeedSupport
+
 /// A bound that a figure of a case must keep.
 struct AdaptationGate: Sendable {
     let name: String
@@ -34,11 +36,11 @@ struct AdaptationGate: Sendable {
 
 /// A case of the scorecard of the whole server.
 struct AdaptationCase: Sendable, CustomStringConvertible {
-    /// The worst figure of these counts. A debug build, in which a case takes ten times as long, runs one.
+    /// The worst figure of these counts. A debug build, in which a case takes ten times as long, and a run of few seeds take one.
     #if DEBUG
         static let seeds: [UInt64] = [1]
     #else
-        static let seeds: [UInt64] = [1, 2, 3, 4]
+        static let seeds: [UInt64] = SeedSettings.current.hasFewSeeds ? [1] : [1, 2, 3, 4]
     #endif
 
     let name: String
