@@ -23,12 +23,21 @@ struct FragmentRuns: Sendable {
             return bytes
         }
 
-        fileprivate mutating func prepend(_ previous: Run) {
-            numbers = previous.numbers.lowerBound...numbers.upperBound
-            hasBeginning = previous.hasBeginning
-            payloadProtocol = previous.payloadProtocol
-            byteCount += previous.byteCount
-            payloads.insert(contentsOf: previous.payloads, at: 0)
+        /// Adds the payload of the fragment before it. `fragment` is a run without its payload.
+        fileprivate mutating func prepend(_ fragment: Run, _ payload: [UInt8]) {
+            numbers = fragment.numbers.lowerBound...numbers.upperBound
+            hasBeginning = fragment.hasBeginning
+            payloadProtocol = fragment.payloadProtocol
+            byteCount += fragment.byteCount
+            payloads.insert(payload, at: 0)
+        }
+
+        /// Adds the payload of the fragment that follows.
+        fileprivate mutating func append(_ fragment: Run, _ payload: [UInt8]) {
+            numbers = numbers.lowerBound...fragment.numbers.upperBound
+            hasEnd = fragment.hasEnd
+            byteCount += fragment.byteCount
+            payloads.append(payload)
         }
 
         /// Adds the run that follows. The shorter list of payloads is moved to the longer one.
@@ -60,14 +69,15 @@ struct FragmentRuns: Sendable {
         bytesMax: Int,
         _ work: inout WorkMeter
     ) throws(ProtocolViolation) -> Run? {
-        let run = Run(
+        // Without its payload: a list of one would cost an allocation for each fragment.
+        var run = Run(
             stream: chunk.stream,
             numbers: number...number,
             hasBeginning: chunk.flags.contains(.beginning),
             hasEnd: chunk.flags.contains(.end),
             payloadProtocol: chunk.payloadProtocol,
             byteCount: payload.count,
-            payloads: [payload]
+            payloads: []
         )
         var index = runs.partitionIndex { $0.numbers.lowerBound <= number }
         let joinsPrevious = try joins(run, after: index - 1)
@@ -77,18 +87,19 @@ struct FragmentRuns: Sendable {
         switch (joinsPrevious, joinsNext) {
         case (false, false):
             work.addMove(of: runs.count - index)
+            run.payloads = [payload]
             runs.insert(run, at: index)
         case (true, false):
             index -= 1
-            runs[index].append(run)
+            runs[index].append(run, payload)
         case (false, true):
-            runs[index].prepend(run)
+            runs[index].prepend(run, payload)
         case (true, true):
             work.addMove(of: runs.count - index)
             let next = runs.remove(at: index)
             index -= 1
             work.add(min(next.chunkCount, runs[index].chunkCount))
-            runs[index].append(run)
+            runs[index].append(run, payload)
             runs[index].append(next)
         }
         guard runs[index].byteCount <= bytesMax else { throw .messageTooLong }

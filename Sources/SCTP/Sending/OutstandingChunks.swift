@@ -134,8 +134,8 @@ struct OutstandingChunks: Sendable {
 
     private mutating func nextLost() -> Int? {
         guard lostCount > 0 else {
-            lost.removeAll()
-            lostAgain.removeAll()
+            if !lost.isEmpty { lost.removeAll() }
+            if !lostAgain.isEmpty { lostAgain.removeAll() }
             return nil
         }
         while let tsn = lostAgain.first {
