@@ -39,17 +39,36 @@ struct ResumptionTests {
         try #require(bench.model.channels[ModelBench.channel]?.resumeToken(of: id))
     }
 
+    /// A new connection, which is set up afterwards.
+    private func begin(_ bench: inout ModelBench, _ request: JoinRequest) throws -> ParticipantPlace {
+        try bench.model.joinRequested(
+            request,
+            id: ParticipantID(using: &bench.generator),
+            session: ChannelSessionID(using: &bench.generator)
+        )
+    }
+
+    /// A member that lost its connection, and has begun another one at a later second.
+    private func returning(
+        _ bench: inout ModelBench,
+        at second: Int64
+    ) throws -> (id: ParticipantID, place: ParticipantPlace) {
+        let id = try member(&bench)
+        let token = try token(id, bench)
+        _ = bench.model.left(id, reason: .signalingLost)
+        bench.model.now = moment(second)
+        let place = try begin(&bench, resumable(.sendrecv, token: token))
+        #expect(place.participant == id)
+        return (id, place)
+    }
+
     /// A new connection with the token, up to its transport.
     private func rejoin(
         _ bench: inout ModelBench,
         _ request: JoinRequest,
         mids: [MID] = [ModelBench.audio, ModelBench.video]
     ) throws -> (id: ParticipantID, effects: [ChannelModel.Effect]) {
-        let place = try bench.model.joinRequested(
-            request,
-            id: ParticipantID(using: &bench.generator),
-            session: ChannelSessionID(using: &bench.generator)
-        )
+        let place = try begin(&bench, request)
         let id = place.participant
         bench.peers[id] = place.peer
         bench.locations[place.peer] = place.location
@@ -155,16 +174,7 @@ struct ResumptionTests {
 
     @Test func `a connection that fails leaves the place to the next one until the grace time ends`() throws {
         var bench = bench()
-        let id = try member(&bench)
-        let first = try token(id, bench)
-        _ = bench.model.left(id, reason: .signalingLost)
-        bench.model.now = moment(105)
-        let place = try bench.model.joinRequested(
-            resumable(.sendrecv, token: first),
-            id: ParticipantID(using: &bench.generator),
-            session: ChannelSessionID(using: &bench.generator)
-        )
-        #expect(place.participant == id)
+        let (id, _) = try returning(&bench, at: 105)
         #expect(bench.model.left(id, reason: .setupFailed).contains(.interrupted(id, .setupFailed)))
         #expect(bench.model.tick(at: moment(114)).isEmpty)
         #expect(bench.model.tick(at: moment(115)).contains(.ended(id, .signalingLost)))
@@ -173,16 +183,7 @@ struct ResumptionTests {
 
     @Test func `a connection under way at the end of the grace time takes the place, but no later one`() throws {
         var bench = bench()
-        let id = try member(&bench)
-        let first = try token(id, bench)
-        _ = bench.model.left(id, reason: .signalingLost)
-        bench.model.now = moment(114)
-        let place = try bench.model.joinRequested(
-            resumable(.sendrecv, token: first),
-            id: ParticipantID(using: &bench.generator),
-            session: ChannelSessionID(using: &bench.generator)
-        )
-        #expect(place.participant == id)
+        let (id, place) = try returning(&bench, at: 114)
         #expect(bench.model.tick(at: moment(115)).isEmpty)
         // Otherwise each connection that is not completed would keep the place for one more.
         let late = try rejoin(&bench, resumable(.sendrecv, token: try token(id, bench)))

@@ -24,6 +24,22 @@ private final class Channels {
             return nil
         }
 
+        func takeEvents(at now: Instant) {
+            while let event = channels.nextEvent(at: now) { events.append(event) }
+        }
+
+        func nextPacket(at now: Instant) -> [UInt8]? {
+            var buffer = [UInt8](repeating: 0, count: 1_200)
+            var elements = buffer.mutableSpan
+            var span = unsafe elements.mutableBytes
+            guard let packet = channels.nextPacket(into: &span, at: now) else { return nil }
+            return Array(buffer.prefix(packet.byteCount))
+        }
+
+        func receive(_ packet: [UInt8], at now: Instant) {
+            do { try channels.receive(unsafe packet.span.bytes, at: now) } catch { Issue.record("dropped: \(error)") }
+        }
+
         var messages: [[UInt8]] {
             events.compactMap { if case .message(_, _, let bytes) = $0 { bytes } else { nil } }
         }
@@ -46,14 +62,10 @@ private final class Channels {
 
     private func flush() {
         for index in 0..<2 {
-            while let event = ends[index].channels.nextEvent(at: now) { ends[index].events.append(event) }
-            while true {
-                var buffer = [UInt8](repeating: 0, count: 1_200)
-                var elements = buffer.mutableSpan
-                var span = unsafe elements.mutableBytes
-                guard let packet = ends[index].channels.nextPacket(into: &span, at: now) else { break }
+            ends[index].takeEvents(at: now)
+            while let packet = ends[index].nextPacket(at: now) {
                 if Int.random(in: 0..<100, using: &generator) < lossPercent { continue }
-                flights.append((now + .milliseconds(10), 1 - index, Array(buffer.prefix(packet.byteCount))))
+                flights.append((now + .milliseconds(10), 1 - index, packet))
             }
         }
     }
@@ -68,9 +80,7 @@ private final class Channels {
             now = max(now, next)
             while let flight = flights.first, flight.arrival <= now {
                 flights.removeFirst()
-                do { try ends[flight.target].channels.receive(unsafe flight.bytes.span.bytes, at: now) } catch {
-                    Issue.record("dropped: \(error)")
-                }
+                ends[flight.target].receive(flight.bytes, at: now)
             }
             for end in ends {
                 if let deadline = end.channels.nextDeadline, deadline <= now { end.channels.handleTimeout(at: now) }
@@ -83,14 +93,13 @@ private final class Channels {
 
 /// Data channels whose peer sends what it likes: an association that knows nothing of channels.
 private final class RawPeer {
-    var channels: DataChannels
+    let end: Channels.End
     let peer: Node
-    var events: [DataChannelEvent] = []
     private var now = at(0)
 
     init() {
         var generator = SeededGenerator(seed: 1)
-        channels = DataChannels(isClient: false, AssociationSettings(), using: &generator)
+        end = Channels.End(isClient: false, &generator)
         peer = Node(AssociationSettings(), &generator)
         peer.association.connect(at: now)
         run()
@@ -107,29 +116,13 @@ private final class RawPeer {
     /// Ten round trips.
     func run() {
         for _ in 0..<10 {
-            while let packet = peer.nextPacket(at: now) {
-                do { try channels.receive(unsafe packet.span.bytes, at: now) } catch {
-                    Issue.record("dropped: \(error)")
-                }
-            }
-            while let event = channels.nextEvent(at: now) { events.append(event) }
-            while let packet = nextPacket() { peer.receive(packet, at: now) }
+            while let packet = peer.nextPacket(at: now) { end.receive(packet, at: now) }
+            end.takeEvents(at: now)
+            while let packet = end.nextPacket(at: now) { peer.receive(packet, at: now) }
             now += .milliseconds(20)
             peer.association.handleTimeout(at: now)
-            channels.handleTimeout(at: now)
+            end.channels.handleTimeout(at: now)
         }
-    }
-
-    private func nextPacket() -> [UInt8]? {
-        var buffer = [UInt8](repeating: 0, count: 1_200)
-        var elements = buffer.mutableSpan
-        var span = unsafe elements.mutableBytes
-        guard let packet = channels.nextPacket(into: &span, at: now) else { return nil }
-        return Array(buffer.prefix(packet.byteCount))
-    }
-
-    var messages: [[UInt8]] {
-        events.compactMap { if case .message(_, _, let bytes) = $0 { bytes } else { nil } }
     }
 }
 
@@ -273,24 +266,24 @@ private final class RawPeer {
         let link = RawPeer()
         for id in 0..<200 as Range<UInt16> { try link.open(id) }
         link.run()
-        #expect(link.channels.channelCount == DataChannels.channelsMax)
-        #expect(link.channels.refusedChannels == UInt64(200 - DataChannels.channelsMax))
+        #expect(link.end.channels.channelCount == DataChannels.channelsMax)
+        #expect(link.end.channels.refusedChannels == UInt64(200 - DataChannels.channelsMax))
     }
 
     @Test func `messages that come before their channel are kept up to a bound`() throws {
         let link = RawPeer()
         // The second time nothing of the first is left.
         for id in [3, 5] as [UInt16] {
-            link.events = []
+            link.end.events = []
             for index in 0..<20 { try link.send(payload(index, count: 1_000), on: id) }
             link.run()
-            #expect(link.events.isEmpty)
+            #expect(link.end.events.isEmpty)
             try link.open(id)
             link.run()
             // 16 KiB, with 64 bytes for each besides its own.
-            #expect(link.messages.map { number(of: $0) } == Array(0..<15))
+            #expect(link.end.messages.map { number(of: $0) } == Array(0..<15))
         }
-        #expect(link.channels.droppedMessages == 10)
+        #expect(link.end.channels.droppedMessages == 10)
     }
 
     @Test func `the end of the association ends all channels`() throws {

@@ -1,16 +1,17 @@
 # shellcheck shell=bash disable=SC2154
 # What each layer of ops/test runs.
 
-lint() {
+# The Swift files to lint: all, or in the fast loop those that are not committed as they are.
+list_swift() {
     if [[ $mode == fast ]]; then
-        { git diff -z --name-only --diff-filter=d HEAD -- '*.swift' && git ls-files -z --others --exclude-standard -- '*.swift'; } |
-            xargs -0 --no-run-if-empty swift format lint --strict --parallel --configuration .swift-format
-        return
+        git diff -z --name-only --diff-filter=d HEAD -- '*.swift'
+        git ls-files -z --others --exclude-standard -- '*.swift'
+    else
+        # Folders that start with a dot contain the sources of dependencies.
+        find . -mindepth 1 -name '.*' -prune -o -name '*.swift' -print0
     fi
-    # Folders that start with a dot contain the sources of dependencies.
-    find . -mindepth 1 -name '.*' -prune -o -name '*.swift' -print0 |
-        xargs -0 swift format lint --strict --parallel --configuration .swift-format
 }
+lint() { list_swift | xargs -0 --no-run-if-empty swift format lint --strict --parallel --configuration .swift-format; }
 check_scripts() {
     local scripts
     mapfile -t scripts < <(git grep --untracked -lE '^#!.*bash|^# shellcheck shell=bash' -- . ':!Tests/Interop')

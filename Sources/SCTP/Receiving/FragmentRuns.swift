@@ -54,6 +54,9 @@ struct FragmentRuns: Sendable {
         }
     }
 
+    /// How many entries of a list of payloads take the room of a run.
+    private static let payloadsPerRun = MemoryLayout<Run>.stride / MemoryLayout<[UInt8]>.stride
+
     private var runs = Queue<Run>()
     private(set) var byteCount = 0
     private(set) var chunkCount = 0
@@ -93,12 +96,14 @@ struct FragmentRuns: Sendable {
             index -= 1
             runs[index].append(run, payload)
         case (false, true):
+            work.addMove(of: runs[index].chunkCount / Self.payloadsPerRun)
             runs[index].prepend(run, payload)
         case (true, true):
             work.addMove(of: runs.count - index)
             let next = runs.remove(at: index)
             index -= 1
             work.add(min(next.chunkCount, runs[index].chunkCount))
+            work.addMove(of: next.chunkCount / Self.payloadsPerRun)
             runs[index].append(run, payload)
             runs[index].append(next)
         }
@@ -106,8 +111,7 @@ struct FragmentRuns: Sendable {
         guard runs[index].hasBeginning, runs[index].hasEnd else { return nil }
         work.addMove(of: runs.count - index)
         let done = runs.remove(at: index)
-        byteCount -= done.byteCount
-        chunkCount -= done.chunkCount
+        forget(done)
         return done
     }
 
@@ -134,8 +138,7 @@ struct FragmentRuns: Sendable {
     mutating func removeAll(upTo number: Int64, _ work: inout WorkMeter) {
         while let first = runs.first, first.numbers.lowerBound <= number, let run = runs.removeFirst() {
             work.add()
-            byteCount -= run.byteCount
-            chunkCount -= run.chunkCount
+            forget(run)
         }
     }
 
@@ -144,13 +147,13 @@ struct FragmentRuns: Sendable {
         var kept = Queue<Run>()
         work.add(runs.count)
         while let run = runs.removeFirst() {
-            if streams.contains(run.stream) {
-                byteCount -= run.byteCount
-                chunkCount -= run.chunkCount
-            } else {
-                kept.append(run)
-            }
+            if streams.contains(run.stream) { forget(run) } else { kept.append(run) }
         }
         runs = kept
+    }
+
+    private mutating func forget(_ run: Run) {
+        byteCount -= run.byteCount
+        chunkCount -= run.chunkCount
     }
 }

@@ -115,7 +115,6 @@ struct Reassembly: Sendable {
         guard place == line.waiting.count || line.waiting[place].number != number else { throw .brokenFragments }
         work.addMove(of: line.waiting.count - place)
         line.waiting.insert((number, complete, chunkCount), at: place)
-        deliver(&line, into: &ready, &work)
     }
 
     private mutating func insertPartial(
@@ -207,9 +206,7 @@ struct Reassembly: Sendable {
         }
         guard !isInterleaved else { return }
         // Unordered fragments are not listed: what is at or below the number is over.
-        let (bytes, chunks) = (unnumbered.byteCount, unnumbered.chunkCount)
-        unnumbered.removeAll(upTo: tsn, &work)
-        release(bytes - unnumbered.byteCount, chunks - unnumbered.chunkCount)
+        dropUnnumbered { $0.removeAll(upTo: tsn, &work) }
     }
 
     /// The peer reset its outgoing streams, or all: their numbers start again.
@@ -230,10 +227,7 @@ struct Reassembly: Sendable {
                 }
             }
         }
-        guard !unnumbered.isEmpty else { return }
-        let (bytes, chunks) = (unnumbered.byteCount, unnumbered.chunkCount)
-        unnumbered.removeAll(of: streams, &work)
-        release(bytes - unnumbered.byteCount, chunks - unnumbered.chunkCount)
+        if !unnumbered.isEmpty { dropUnnumbered { $0.removeAll(of: streams, &work) } }
     }
 
     mutating func removeAll() {
@@ -244,6 +238,13 @@ struct Reassembly: Sendable {
     }
 
     private mutating func drop(_ runs: FragmentRuns) { release(runs.byteCount, runs.chunkCount) }
+
+    /// Releases what `remove` takes out of the unordered DATA.
+    private mutating func dropUnnumbered(_ remove: (inout FragmentRuns) -> Void) {
+        let (bytes, chunks) = (unnumbered.byteCount, unnumbered.chunkCount)
+        remove(&unnumbered)
+        release(bytes - unnumbered.byteCount, chunks - unnumbered.chunkCount)
+    }
 
     private mutating func hold(_ bytes: Int, _ chunks: Int) {
         heldBytes += bytes + chunks * Self.chunkOverhead
