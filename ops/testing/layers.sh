@@ -1,6 +1,30 @@
 # shellcheck shell=bash disable=SC2154
 # What each layer of ops/test runs.
 
+# Begins a command beside the layers: begin NAME COMMAND... Its output goes to $results/NAME.txt. A session of its own, so that
+# it can be ended with all that it started.
+declare -A begun=()
+begin() {
+    rm -f "$results/$1-status"
+    : >"$results/$1.txt"
+    # shellcheck disable=SC2016
+    setsid bash -c '
+        status=0
+        "${@:2}" >"$1.txt" 2>&1 || status=$?
+        echo "$status" >"$1-status"
+    ' begin "$results/$1" "${@:2}" &
+    begun[$1]=$!
+}
+# Prints its output until it ends, and returns its exit status. A layer runs in a subshell, which cannot wait for it.
+follow() {
+    tail --pid="${begun[$1]}" -n +1 -f "$results/$1.txt"
+    return "$(<"$results/$1-status")"
+}
+end_begun() {
+    local process
+    for process in "${begun[@]}"; do kill -- "-$process" 2>/dev/null || true; done
+}
+
 # The Swift files to lint: all, or in the fast loop those that are not committed as they are.
 list_swift() {
     if [[ $mode == fast ]]; then
@@ -37,25 +61,10 @@ run_static() {
 # The manifest reads NAGARE_TESTING. The other layers must not see it: the benchmarks measure modules as users build them.
 testable() { NAGARE_TESTING=1 "$@"; }
 build_tests() {
-    if [[ ! $building ]]; then
-        testable swift build "${release_options[@]}" --build-tests
-        return
-    fi
-    tail --pid="$building" -n +1 -f "$results/build.txt"
-    return "$(<"$results/build-status")"
+    if [[ ${begun[build]:-} ]]; then follow build; else testable swift build "${release_options[@]}" --build-tests; fi
 }
-# Builds beside the layer before, which leaves a core free. A session of its own, so that it can be ended with all that it started.
-begin_build() {
-    rm -f "$results/build-status"
-    : >"$results/build.txt"
-    # shellcheck disable=SC2016
-    NAGARE_TESTING=1 setsid bash -c '
-        status=0
-        swift build "${@:2}" --build-tests >"$1/build.txt" 2>&1 || status=$?
-        echo "$status" >"$1/build-status"
-    ' build "$results" "${release_options[@]}" &
-    building=$!
-}
+# Builds beside the layer before, which leaves a core free.
+begin_build() { testable begin build swift build "${release_options[@]}" --build-tests; }
 # The program as ops/package ships it. Only its link differs from the build of the tests.
 build_program() { NAGARE_STATIC=1 testable swift build "${release_options[@]}" --product nagare; }
 
@@ -96,30 +105,23 @@ choose_seeds() {
 # fuzz [SECONDS] [TARGET...] in any order.
 fuzz() {
     local seconds=$fuzz_seconds targets=() word
+    if [[ ${begun[fuzz]:-} ]]; then
+        follow fuzz
+        return
+    fi
     for word in "$@"; do if [[ $word =~ ^[0-9]+$ ]]; then seconds=$word; else targets+=("$word"); fi; done
     Tests/Fuzz/run "$seconds" "${targets[@]}"
 }
 
-# Builds the fuzz targets, and measures the hot path, with what the layers beside leave of the cores. The hot path counts
-# instructions and calls, so that work beside it does not change its result. Neither build can use objects of another: the
-# fuzz targets have the sanitizers in them, and the measured modules no testability, and the package of the benchmarks.
-start_background() {
-    rm -f "$results/hot-path-status"
-    # shellcheck disable=SC2016
-    setsid nice -n 19 bash -c '
-        if [[ $2 ]]; then Tests/Fuzz/run 0 >"$1/fuzz-build.txt" 2>&1; fi
-        status=0
-        Benchmarks/check >"$1/hot-path.txt" 2>&1 || status=$?
-        echo "$status" >"$1/hot-path-status"
-    ' background "$results" "$1" &
-    background=$!
-}
-hot_path() {
-    # A layer runs in a subshell, which cannot wait for a process of this shell.
-    tail --pid="$background" -f /dev/null
-    cat "$results/hot-path.txt"
-    return "$(<"$results/hot-path-status")"
-}
+# What needs no quiet machine gets what the layers beside it leave of the processors: `--idle` takes no moment from a thread of
+# another policy. The hot path counts instructions and calls. Neither build can use objects of another: the fuzz targets have
+# the sanitizers in them, and the measured modules no testability, and the package of the benchmarks.
+begin_idle() { begin "$1" chrt --idle 0 "${@:2}"; }
+begin_hot_path() { begin_idle hot-path Benchmarks/check; }
+begin_fuzz_build() { begin_idle fuzz-build Tests/Fuzz/run --build; }
+# The pictures of `interop` leave more than a core free, and would be disturbed by anything that does not give way.
+begin_fuzz() { begin_idle fuzz Tests/Fuzz/run "$fuzz_seconds"; }
+hot_path() { follow hot-path; }
 
 # Runs rows of the interop tests: run_pytest REPORT ARGUMENT...
 run_pytest() {
