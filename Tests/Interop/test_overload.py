@@ -46,7 +46,6 @@ def end(rivals: list[subprocess.Popen[bytes]]) -> None:
         one.wait()
 
 
-@pytest.mark.starves("three programs take the node's processor")
 def test_an_overloaded_node_drops_layers_and_restores_them(
     own_node: Callable[..., Node], rivals: list[subprocess.Popen[bytes]]
 ) -> None:

@@ -2,11 +2,9 @@
 
 A row that breaks a fact is failed, always. A row that misses a clock (`harness.clocks`, or a time limit of a library) is
 failed when the machine was within the limits of `harness.machine`, and inconclusive otherwise. Inconclusive rows run again by
-themselves at the end, on a quiet machine, at most three times: two conclusive passes make the row passed; a broken fact, a
-clock that was missed on a quiet machine, or no two conclusive passes make it failed. Each run is a line of the ledger
-(`harness.ledger`).
-
-A row that starves the machine itself (`@pytest.mark.starves("reason")`) has no quiet run: each of its passes counts.
+themselves at the end, after a wait for a quiet machine, at most three times: two passes make the row passed; a broken fact, a
+clock that was missed on a quiet machine, or no two passes make it failed. A pass counts on any machine: one without a free
+processor makes clocks be missed, and never be kept. Each run is a line of the ledger (`harness.ledger`).
 
 Rows that a reviewed commit put on the soak list (`@pytest.mark.soak("reason")`) are left out, and run with `--soak TIMES`
 only, which prints how often each one passed.
@@ -38,7 +36,7 @@ TIME_LIMITS = (
     playwright.sync_api.TimeoutError,
 )
 RUNS_MAX, PASSES_NEEDED = 3, 2
-# How long one run waits for a quiet machine, and all of a session together. Without one, the runs stay inconclusive.
+# How long one run waits for a quiet machine, and all of a session together.
 QUIET_SECONDS_MAX, QUIET_SECONDS_TOTAL = 60.0, 600.0
 
 
@@ -50,12 +48,6 @@ class Run:
     starvation: Starvation = field(default_factory=Starvation)
     reason: str = ""
     text: str = ""
-    # The row takes the processors itself, as what it tests.
-    starves: bool = False
-
-    @property
-    def is_conclusive(self) -> bool:
-        return self.verdict == "failed" or self.starves or self.starvation.is_within_limits
 
     def __str__(self) -> str:
         return f"{self.verdict} ({self.starvation}) {self.reason}".rstrip()
@@ -65,7 +57,7 @@ def settled(runs: list[Run]) -> bool | None:
     """Whether a row that was inconclusive has passed by its later runs; None while another run has to tell."""
     if any(one.verdict == "failed" for one in runs):
         return False
-    if sum(one.verdict == "passed" and one.is_conclusive for one in runs) >= PASSES_NEEDED:
+    if sum(one.verdict == "passed" for one in runs) >= PASSES_NEEDED:
         return True
     return False if len(runs) >= RUNS_MAX else None
 
@@ -95,7 +87,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "soak(reason): a row of the soak list, which does not decide about a change")
-    config.addinivalue_line("markers", "starves(reason): a row that takes the processors itself, whose passes all count")
     verdicts = Verdicts(config.getoption("--soak"))
     config.pluginmanager.register(verdicts)
     config.pluginmanager.register(Repetition(verdicts))
@@ -171,7 +162,7 @@ class Verdicts:
                     write(f"      {one}")
 
     def _begin(self, item: pytest.Item) -> None:
-        self.run = Run(starves=item.get_closest_marker("starves") is not None)
+        self.run = Run()
         self.meter = StarvationMeter()
 
     def _end(self, item: pytest.Item, attempt: int) -> None:
