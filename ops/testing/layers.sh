@@ -113,10 +113,17 @@ fuzz() {
     Tests/Fuzz/run "$seconds" "${targets[@]}"
 }
 
-# What needs no quiet machine gets what the layers beside it leave of the processors: `--idle` takes no moment from a thread of
-# another policy. The hot path counts instructions and calls. Neither build can use objects of another: the fuzz targets have
-# the sanitizers in them, and the measured modules no testability, and the package of the benchmarks.
-begin_idle() { begin "$1" chrt --idle 0 "${@:2}"; }
+# What needs no quiet machine gets what the layers beside it leave of the processors. Linux gives each session an equal share of
+# them (autogroups), so the session has to be nice, and not its threads alone. The hot path counts instructions and calls. Neither
+# build can use objects of another: the fuzz targets have the sanitizers in them, and the measured modules no testability, and the
+# package of the benchmarks.
+begin_idle() {
+    # shellcheck disable=SC2016
+    begin "$1" bash -c '
+        if [[ -w /proc/self/autogroup ]]; then echo 19 >/proc/self/autogroup; fi
+        exec chrt --idle 0 "$@"
+    ' idle "${@:2}"
+}
 begin_hot_path() { begin_idle hot-path Benchmarks/check; }
 begin_fuzz_build() { begin_idle fuzz-build Tests/Fuzz/run --build; }
 # The pictures of `interop` leave more than a core free, and would be disturbed by anything that does not give way.
