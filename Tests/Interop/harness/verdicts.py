@@ -119,7 +119,7 @@ class Verdicts:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         if self.repeated is not None:
             return (yield)
-        self._begin(item)
+        self._begin()
         result = yield
         self._end(item, attempt=1)
         if self.run.verdict == "inconclusive":
@@ -161,7 +161,7 @@ class Verdicts:
                 if one.verdict != "passed":
                     write(f"      {one}")
 
-    def _begin(self, item: pytest.Item) -> None:
+    def _begin(self) -> None:
         self.run = Run()
         self.meter = StarvationMeter()
 
@@ -173,7 +173,7 @@ class Verdicts:
     def repeat(self, item: pytest.Item, attempt: int) -> list[pytest.TestReport]:
         """Runs a row anew, with new fixtures of its own, and reports nothing."""
         item._initrequest()  # type: ignore[attr-defined]
-        self._begin(item)
+        self._begin()
         self.repeated = []
         item.ihook.pytest_runtest_protocol(item=item, nextitem=None)
         reports, self.repeated = self.repeated, None
