@@ -149,7 +149,8 @@ for name in certificates chart cluster cluster_crowd cluster_network cluster_red
     page_files+=("Tests/Interop/test_$name.py")
 done
 
-# Two processes side by side, which wait for the program more than they compute. The rows that `static` ran are left out.
+# Two processes side by side fill two processors: a third one makes it no faster, and beside `interop` no picture gets its time.
+# The rows that `static` ran are left out.
 pages() {
     if (($#)); then
         run_pytest pages-part "${chosen_pages[@]}" "$@"
@@ -157,7 +158,7 @@ pages() {
     fi
     local shares status=0 index files=() processes=()
     mapfile -t shares < <(python3 ops/testing/share.py "$results" "${chosen_pages[@]}")
-    for index in 0 1; do
+    for index in "${!shares[@]}"; do
         read -ra files <<<"${shares[index]}"
         ((${#files[@]})) || continue
         printf 'Process %d: %s\n' "$((index + 1))" "${files[*]}"

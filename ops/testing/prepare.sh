@@ -144,7 +144,13 @@ prepare() {
     if [[ $layers =~ \ (static|pages|interop|soak)\  ]]; then needs_text=1; fi
     if [[ $layers =~ \ (pages|interop|soak)\  ]]; then needs_clients=1; fi
     require_swift
-    if [[ $needs_swift ]]; then packages+=("${build_packages[@]}" "${store_packages[@]}"); fi
+    # The build begins as soon as it can: the rest of the preparation downloads.
+    if [[ $needs_swift ]]; then
+        install_packages "${build_packages[@]}"
+        prepare_sources .build/resolved.sha256 Package.swift
+        if [[ $layers == *" static "* && $layers == *" build "* ]]; then begin_build; fi
+        packages+=("${store_packages[@]}")
+    fi
     if [[ $layers == *" hot-path "* ]]; then packages+=("${bench_packages[@]}"); fi
     if [[ $needs_text ]]; then packages+=("${python_packages[@]}" "${chart_packages[@]}" "${script_packages[@]}"); fi
     if [[ $needs_clients ]]; then
@@ -153,7 +159,6 @@ prepare() {
             "${installation_packages[@]}")
     fi
     install_packages "${packages[@]}"
-    if [[ $needs_swift ]]; then prepare_sources .build/resolved.sha256 Package.swift; fi
     if [[ $layers == *" hot-path "* ]]; then
         NAGARE_CORES_ONLY=1 NAGARE_HOTPATH_ONLY=1 prepare_sources .build-benchmarks/resolved.sha256 Benchmarks/Package.swift \
             --package-path Benchmarks --scratch-path .build-benchmarks

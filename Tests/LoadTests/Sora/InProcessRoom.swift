@@ -41,8 +41,11 @@ actor InProcessRoom {
     private var generator = SystemRandomNumberGenerator()
     /// Members that are turned away with a close, before the others are taken.
     private var refusals: Int
-    /// Later offers that are no SDP, before the others are as they should be. The media of their members end with them.
+    /// Later offers that are no SDP, before the others are as they should be. The media of their members end with them. They wait
+    /// until their members are connected: a client sets its media up for half a minute.
     private var spoiledOffers: Int
+    private var waitingSpoiled: Set<UInt64> = []
+    private var connected: Set<UInt64> = []
     private(set) var pongs = 0
     private(set) var goodbyes = 0
     private(set) var renegotiations = 0
@@ -58,11 +61,15 @@ actor InProcessRoom {
         refusing refusals: Int = 0,
         spoiling offers: Int = 0
     ) async throws -> (room: InProcessRoom, server: SoraServer) {
+        let (turns, continuation) = AsyncStream.makeStream(of: [(PeerID, PeerEvent)].self)
         let media = try await MediaLoop.start(
             .lossless,
             listeningOn: [TransportAddress(ip: .loopbackV4, port: 0)]
-        ) { _ in }
+        ) { continuation.yield($0) }
         let room = InProcessRoom(media, await media.sockets[0].local, refusing: refusals, spoiling: offers)
+        Task { [weak room] in
+            for await events in turns { await room?.take(events) }
+        }
         return (room, try await SoraServer.start { await room.serve($0) })
     }
 
@@ -91,6 +98,19 @@ actor InProcessRoom {
             }
         }
         await leave(number)
+    }
+
+    private func take(_ events: [(PeerID, PeerEvent)]) async {
+        for case (let id, .connected) in events {
+            connected.insert(id.rawValue)
+            if waitingSpoiled.remove(id.rawValue) != nil { await spoil(id.rawValue) }
+        }
+    }
+
+    private func spoil(_ number: UInt64) async {
+        guard let member = members[number] else { return }
+        member.connection.send(#"{"type":"re-offer","sdp":"spoiled"}"#)
+        await media.removePeer(member.id)
     }
 
     private func take(_ message: Message, _ number: UInt64, _ connection: SoraServer.Connection) async throws {
@@ -144,12 +164,12 @@ actor InProcessRoom {
         guard var member = members[number] else { return }
         let type = member.isAdded ? "re-offer" : "offer"
         if member.isAdded { renegotiations += 1 }
-        var sdp = member.session.makeOffer(streams(for: number), using: &generator)
         if member.isAdded, spoiledOffers > 0 {
             spoiledOffers -= 1
-            sdp = "spoiled"
-            Task { [media, id = member.id] in await media.removePeer(id) }
+            if connected.contains(number) { Task { await spoil(number) } } else { waitingSpoiled.insert(number) }
+            return
         }
+        let sdp = member.session.makeOffer(streams(for: number), using: &generator)
         let mids = member.session.clientMIDs
         members[number] = member
         var object: [String: Any] = ["type": type, "sdp": sdp]

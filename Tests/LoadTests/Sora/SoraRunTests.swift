@@ -108,11 +108,7 @@ struct SoraRunTests {
         for server in [firstServer, secondServer] { await server.stop() }
         for room in [first, second] { await room.shutdown() }
     }
-}
 
-/// Beside the runs above, because it measures nothing and waits half a minute for a connection that is never made.
-@Suite(.timeLimit(.minutes(10)))
-struct SoraSetUpTests {
     @Test func `a member whose signaling and media end is counted once, for its signaling`() async throws {
         let (room, server) = try await InProcessRoom.start(spoiling: 1)
         var configuration = configuration(server)
