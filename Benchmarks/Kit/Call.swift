@@ -234,10 +234,14 @@ package final class Call {
         return forwarded
     }
 
-    /// Every client renews consent, and every viewer sends a receiver report, which also confirms its SSRC.
+    /// Every client renews consent with a check and answers those of the forwarder. Every viewer sends a receiver report,
+    /// which also confirms its SSRC.
     package func refresh() {
         let before = forwarded
-        for peer in viewers { deliver(peer.makeCheck(), from: peer.route, to: viewerForwarder, at: now, into: batch) }
+        for peer in viewers {
+            deliver(peer.makeCheck(), from: peer.route, to: viewerForwarder, at: now, into: batch)
+            peer.answerChecks(of: viewerForwarder, at: now, into: batch)
+        }
         deliver(publisher.makeCheck(), from: publisher.route, to: publisherForwarder, at: now, into: batch)
         for (index, viewer) in viewers.enumerated() {
             var writer = RTCPWriter()

@@ -115,6 +115,17 @@ final class RemotePeer {
         return Self.makeCheck(to: remote, from: local, number: transactions)
     }
 
+    /// Answers the forwarder's checks: the client is still there.
+    func answerChecks(of forwarder: Forwarder, at now: Instant, into batch: DatagramBatch) {
+        for check in forwarder.peer(id)?.transport.outstandingChecks ?? [] {
+            var builder = STUNMessageBuilder(.success, transactionID: check)
+            builder.appendXORMappedAddress(path.remote)
+            builder.appendMessageIntegrity(key: Array(local.password.utf8))
+            builder.appendFingerprint()
+            deliver(builder.bytes, from: route, to: forwarder, at: now, into: batch)
+        }
+    }
+
     static func makeCheck(to node: ICECredentials, from client: ICECredentials, number: UInt64) -> [UInt8] {
         var builder = STUNMessageBuilder(.request, transactionID: STUNTransactionID(high: 1, low: number))
         builder.append(.username, "\(node.usernameFragment):\(client.usernameFragment)")

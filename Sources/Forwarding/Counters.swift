@@ -114,6 +114,9 @@ public struct ForwarderCounters: Sendable {
     /// Checks of our own to nominated pairs that had not proved themselves, and the answers that did.
     public var pathChecksSent: UInt64 = 0
     public var pathChecksAnswered: UInt64 = 0
+    /// Checks of our own that ask peers for consent, and the answers that renewed it.
+    public var consentChecksSent: UInt64 = 0
+    public var consentChecksAnswered: UInt64 = 0
     /// Datagrams of handshakes that were not sent because too little came from the peer.
     public var handshakeDatagramsHeld: UInt64 = 0
     public var peersAdded: UInt64 = 0

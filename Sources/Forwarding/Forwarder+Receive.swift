@@ -61,10 +61,7 @@ extension Forwarder {
             let wasSelected = peer.transport.selectedPath != nil
             let change = try peer.transport.receivedSTUN(message, path: path, at: now, into: batch)
             if !wasSelected, peer.transport.selectedPath != nil { notePath(of: peer, at: now) }
-            let proofs = peer.transport.takePathProofs()
-            counters.unprovedNominations &+= UInt64(proofs.nominations)
-            counters.pathChecksSent &+= UInt64(proofs.checks)
-            counters.pathChecksAnswered &+= UInt64(proofs.answers)
+            peer.transport.countChecks(&counters)
             if message.messageClass == .request { peer.setup.checked(at: now) }
             // An indication is not authenticated and proves nothing.
             if message.messageClass != .indication, peer.transport.isValidated(path) {
@@ -133,8 +130,10 @@ extension Forwarder {
 
     /// Counts a peer whose first pair ICE selected.
     private func notePath(of peer: Peer, at now: Instant) {
+        // A later one, after a time without consent, is not counted.
+        guard let duration = peer.setup.pathSelected(at: now) else { return }
         counters.iceConnected &+= 1
-        if let duration = peer.setup.pathSelected(at: now) { counters.setup.note(.ice, duration) }
+        counters.setup.note(.ice, duration)
     }
 
     /// Acts on what the transport reported.

@@ -201,6 +201,7 @@ public final class Forwarder {
     private func service(_ peer: Peer, at now: Instant, into batch: DatagramBatch) {
         if let due = peer.transport.nextDeadline, due <= now {
             let change = peer.transport.handleTimeout(at: now, into: batch)
+            peer.transport.countChecks(&counters)
             counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
             handle(change, of: peer, at: now, into: batch)
             guard directory.peer(peer.id) != nil else { return }

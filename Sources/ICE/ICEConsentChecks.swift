@@ -41,8 +41,12 @@ struct ICEConsentChecks: Sendable {
     }
 
     private mutating func schedule(at now: Instant, using generator: inout SplitMix64) {
-        let nanoseconds = Self.interval.nanoseconds
-        let jittered = Int64.random(in: nanoseconds * 4 / 5...nanoseconds * 6 / 5, using: &generator)
-        deadline = now + Interval(nanoseconds: jittered)
+        deadline = now + Self.nextInterval(using: &generator)
+    }
+
+    /// The time until the next check: 5 s ± 20 %, so that the checks of many peers do not fall together.
+    static func nextInterval(using generator: inout SplitMix64) -> Interval {
+        let nanoseconds = interval.nanoseconds
+        return Interval(nanoseconds: .random(in: nanoseconds * 4 / 5...nanoseconds * 6 / 5, using: &generator))
     }
 }

@@ -14,8 +14,12 @@ public struct ICECounters: Hashable, Sendable {
     public internal(set) var unverifiedNominations = 0
     /// Checks that a lite agent sent to verify a pair.
     public internal(set) var checksSent = 0
-    /// Responses that verified a pair.
+    /// Responses to them; each verified a pair.
     public internal(set) var checksAnswered = 0
+    /// Checks that a lite agent sent on the selected pair, for consent.
+    public internal(set) var consentChecksSent = 0
+    /// Responses over the selected pair; each renewed consent.
+    public internal(set) var consentChecksAnswered = 0
     /// Error responses received.
     public internal(set) var errorResponses = 0
 

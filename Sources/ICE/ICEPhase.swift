@@ -2,7 +2,8 @@ import Wire
 
 /// The state of an agent with its deadlines; common to both roles.
 enum ICEPhase: Sendable {
-    /// No pair is selected: at the start, or during a restart after consent for the old pair expired.
+    /// No pair is selected: at the start, during a restart after consent for the old pair expired, or after the peer left
+    /// our checks unanswered.
     case connecting(deadline: Instant)
     case connected(NetworkPath, consentDeadline: Instant)
     /// The pair that the previous credentials nominated stays selected until the new ones nominate one.
@@ -57,21 +58,34 @@ enum ICEPhase: Sendable {
     }
 
     /// Applies a deadline that has passed.
-    /// - Parameter awaitsVerification: whether another pair is nominated but not verified yet.
-    mutating func expire(at now: Instant, awaitsVerification: Bool = false) -> ICEEvent? {
+    /// - Parameters:
+    ///   - awaitsVerification: whether another pair is nominated but not verified yet.
+    ///   - answeredUntil: when consent by the peer's answers expires; `nil` when none are required.
+    mutating func expire(
+        at now: Instant,
+        awaitsVerification: Bool = false,
+        answeredUntil: Instant? = nil
+    ) -> ICEEvent? {
         switch self {
         case .connecting(let deadline) where now >= deadline:
             self = .ended
             return .failed
-        case .connected(_, let deadline) where now >= deadline:
+        case .connected(_, let heardUntil):
+            guard let deadline = earliest(heardUntil, answeredUntil), now >= deadline else { return nil }
             if awaitsVerification {
                 // Sending stops; the nominated pair has the setup timeout to be verified.
                 self = .connecting(deadline: deadline + Self.setupTimeout)
                 return expire(at: now)
             }
+            if deadline < heardUntil {
+                // Sending stops. The peer was heard since, and can still answer while consent by its checks lasts.
+                self = .connecting(deadline: heardUntil)
+                return expire(at: now)
+            }
             self = .ended
             return .consentExpired
-        case .restarting(_, _, let deadline, let setupDeadline) where now >= deadline:
+        case .restarting(_, _, let heardUntil, let setupDeadline):
+            guard let deadline = earliest(heardUntil, answeredUntil), now >= deadline else { return nil }
             // Consent for the old pair is gone, but the restart has time left.
             guard now >= setupDeadline else {
                 self = .connecting(deadline: setupDeadline)
@@ -79,7 +93,7 @@ enum ICEPhase: Sendable {
             }
             self = .ended
             return .consentExpired
-        case .connecting, .connected, .restarting, .ended: return nil
+        case .connecting, .ended: return nil
         }
     }
 

@@ -99,7 +99,7 @@ public struct PeerParameters: Sendable {
 public enum PeerCloseReason: String, Hashable, Sendable, CaseIterable {
     /// Requested by its owner: DELETE, a disconnect by an operator, shutdown.
     case requested
-    /// No authenticated connectivity check for 30 s (RFC 7675 §5.1).
+    /// No authenticated connectivity check for 30 s, or no answer to one of the node's (RFC 7675 §5.1).
     case consentExpired = "consent_expired"
     /// ICE or DTLS did not complete in time.
     case setupTimedOut = "setup_timed_out"

@@ -50,9 +50,17 @@ private struct Link {
             deliverArrived()
             if let event = controlling.handleTimeout(at: now, into: batch) { controllingEvents.append(event) }
             launch(toServer: true)
-            if let event = lite.handleTimeout(at: now) { liteEvents.append(event) }
+            if let event = lite.handleTimeout(at: now, into: batch) { liteEvents.append(event) }
+            launch(toServer: false)
         }
         now = end
+    }
+
+    /// The handshake is complete, and the server has media for the client.
+    mutating func startMedia() {
+        guard let selected = lite.selectedPath else { preconditionFailure("a pair is selected") }
+        lite.requireConsent(at: now)
+        _ = lite.markVerified(selected, at: now)
     }
 
     private mutating func deliverArrived() {
@@ -107,6 +115,41 @@ struct ICELinkTests {
         #expect(link.liteEvents.count == 1, "seed \(seed)")
         #expect(link.lite.selectedPath != nil, "seed \(seed)")
         #expect(link.lite.selectedPath == link.controlling.selectedPath, "seed \(seed)")
+    }
+
+    @Test(arguments: 1...3 as ClosedRange<UInt64>)
+    func `media goes on for an hour over a link with 10 % loss, to a client that answers`(seed: UInt64) {
+        var link = Link(seed: seed)
+        link.run(until: at(5))
+        link.startMedia()
+        link.lossPercent = 10
+        link.run(until: at(3600))
+        #expect(link.controllingEvents.count == 1, "seed \(seed)")
+        #expect(link.liteEvents.count == 1, "seed \(seed)")
+        #expect(link.lite.selectedPath != nil, "seed \(seed)")
+        // One in five is lost on one of the two ways, and repeated.
+        let (sent, answered) = (link.lite.counters.consentChecksSent, link.lite.counters.consentChecksAnswered)
+        #expect((600...1_000).contains(answered), "seed \(seed): \(answered)")
+        #expect(sent > answered && sent < answered * 3 / 2, "seed \(seed): \(sent) for \(answered)")
+    }
+
+    @Test(arguments: 1...5 as ClosedRange<UInt64>)
+    func `a client that restarts and moves under media answers on the way`(seed: UInt64) throws {
+        var link = Link(seed: seed)
+        link.run(until: at(5))
+        link.startMedia()
+        link.lossPercent = 5
+        for step in 1...10 {
+            let number = UInt64(10 * step)
+            link.lite.restart(local: credentials(number), remote: credentials(number + 1), at: link.now)
+            link.controlling.restart(local: credentials(number + 1), remote: credentials(number), at: link.now)
+            link.run(until: link.now + .seconds(20))
+            link.controlling.nominate(path(UInt32(100 + step)), at: link.now)
+            link.run(until: link.now + .seconds(20))
+            #expect(link.lite.selectedPath == path(UInt32(100 + step)), "seed \(seed), step \(step)")
+            #expect(link.lite.selectedPath == link.controlling.selectedPath, "seed \(seed), step \(step)")
+        }
+        #expect(!link.liteEvents.contains(.consentExpired) && !link.liteEvents.contains(.failed), "seed \(seed)")
     }
 
     @Test func `a dead pair is not selected`() {

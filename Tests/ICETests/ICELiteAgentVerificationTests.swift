@@ -100,7 +100,7 @@ struct ICELiteAgentVerificationTests {
         _ = scene.check(1, on: path(1), at: at(0), nominates: true)
         #expect(scene.agent.selectedPath == path(1))
         scene.batch.removeAll()
-        scene.agent.requireVerification(into: scene.batch)
+        scene.agent.requireVerification(at: at(0), into: scene.batch)
         #expect(scene.agent.selectedPath == nil)
         let response = try answer(to: scene.batch.take())
         #expect(scene.deliver(response, on: path(1), at: at(0.1)) == .event(.pathSelected(path(1))))
@@ -121,6 +121,34 @@ struct ICELiteAgentVerificationTests {
         _ = scene.check(2, on: path(2), at: at(0))
         #expect(scene.agent.markVerified(path(2), at: at(1)) == .pathSelected(path(2)))
         #expect(scene.agent.markVerified(path(1), at: at(2)) == .pathSelected(path(1)))
+    }
+
+    @Test func `a handshake over a pair that is not known any more leaves no unverified pair selected`() throws {
+        var scene = LiteScene()
+        _ = scene.check(1, on: path(1), at: at(0), nominates: true)
+        scene.batch.removeAll()
+        // The client's checks over other pairs made the agent forget the pair of the handshake.
+        #expect(scene.agent.markVerified(path(2), at: at(1)) == nil)
+        #expect(scene.agent.selectedPath == nil)
+        #expect(scene.check(2, on: path(1), at: at(2), nominates: true) == .event(nil))
+        #expect(scene.agent.selectedPath == nil)
+        let response = try answer(to: scene.batch.take())
+        #expect(scene.deliver(response, on: path(1), at: at(2.1)) == .event(.pathSelected(path(1))))
+    }
+
+    @Test func `a pair is verified over a long path, however fast its client nominates it`() throws {
+        var scene = makeScene()
+        scene.batch.removeAll()
+        var waiting: [(at: Double, response: [UInt8])] = []
+        for tick in 1...60 {
+            let now = Double(tick) / 20
+            _ = scene.check(UInt64(tick) + 1, on: path(2), at: at(now), nominates: true)
+            waiting.append((now + 2, try answer(to: scene.batch.take())))
+            guard let first = waiting.first, first.at <= now else { continue }
+            #expect(scene.deliver(first.response, on: path(2), at: at(now)) == .event(.pathSelected(path(2))))
+            return
+        }
+        Issue.record("the pair was not verified")
     }
 
     @Test func `a pair that is verified before any nomination is selected while it has consent`() {

@@ -116,6 +116,36 @@ struct Check {
     }
 }
 
+extension ICELiteAgent {
+    /// A timeout at which no check of the agent's own is due.
+    mutating func handleTimeout(at now: Instant) -> ICEEvent? {
+        let batch = DatagramBatch(capacity: 1)
+        defer { precondition(batch.isEmpty, "the scene reads what is sent") }
+        return handleTimeout(at: now, into: batch)
+    }
+}
+
+extension Sent {
+    /// A response of the client to this check: right in all parts that are not given.
+    func response(
+        id: STUNTransactionID? = nil,
+        messageClass: STUNMessageClass = .success,
+        from client: ICECredentials = LiteScene.client,
+        hasIntegrity: Bool = true
+    ) -> [UInt8] {
+        guard let id = id ?? transactionID else { preconditionFailure("a check has an identifier") }
+        var response = STUNMessageBuilder(messageClass, transactionID: id)
+        if messageClass == .error {
+            response.appendErrorCode(403, reason: "Forbidden")
+        } else {
+            response.appendXORMappedAddress(path.remote)
+        }
+        if hasIntegrity { response.appendMessageIntegrity(key: Array(client.password.utf8)) }
+        response.appendFingerprint()
+        return response.bytes
+    }
+}
+
 /// A lite agent with the batch that it writes to.
 struct LiteScene {
     static let server = credentials(1)

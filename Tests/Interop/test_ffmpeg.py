@@ -17,6 +17,7 @@ from harness.waiting import wait_until
 
 FRAME_RATE = 30
 AUDIO_RATE, AUDIO_SAMPLES = 48000, 960
+CONSENT_SECONDS = 36
 
 
 class Publisher:
@@ -72,6 +73,7 @@ def test_ffmpeg_publishes(node: Node) -> None:
     assert "whip" in av.formats_available, "PyAV does not include FFmpeg 8"
     failed = node.total("nagare_peers_closed_total", "handshake_failed")
     publisher = Publisher(f"{node.origin}/whip/ffmpeg?name=ffmpeg")
+    began = time.monotonic()
 
     def connected() -> bool:
         if publisher.failure is not None:
@@ -85,6 +87,14 @@ def test_ffmpeg_publishes(node: Node) -> None:
         f"{node.origin}/whep/ffmpeg", content=offer("recvonly"), headers=SDP, timeout=5
     )
     assert answer.status_code == 201, answer.text
+    # It answers no connectivity check of the node, and goes on for longer than consent lasts (RFC 7675 §5.1).
+    time.sleep(max(0.0, began + CONSENT_SECONDS - time.monotonic()))
+    received = node.total("nagare_packets_received_total", "protocol=rtp")
+    wait_until(
+        lambda: node.total("nagare_packets_received_total", "protocol=rtp") > received + 100,
+        "media from FFmpeg after consent would have expired", 10, describe=node.log_tail,
+    )  # fmt: skip
+    assert len(node.publishing("ffmpeg")) == 1, node.channel("ffmpeg")
     publisher.end()
     assert publisher.failure is None, f"FFmpeg failed while it published: {publisher.failure}"
     assert node.total("nagare_peers_closed_total", "handshake_failed") == failed

@@ -101,6 +101,32 @@ def test_chromium_publishes_and_a_peer_plays(
     assert final["status"] == 200
 
 
+def test_a_viewer_that_answers_no_checks_is_sent_nothing_after_thirty_seconds(
+    peer: StartPeer, node: Node, channel: str
+) -> None:
+    publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", "--size", "160x90")
+    publisher.wait("connected", 10)
+    viewer = peer("aiortc", "watch", f"{node.origin}/whep/{channel}", "VP8", "--answers-no-checks")
+    viewer.wait("connected", 10)
+    connected = time.monotonic()
+    viewer.wait("stats", 12, frames=20)
+    meter = WaitMeter()
+
+    def stands_still() -> bool:
+        frames = viewer.last("stats")["frames"]
+        time.sleep(3)
+        return viewer.last("stats")["frames"] == frames
+
+    wait_until(stands_still, "the end of media to a viewer that answers no checks", 60)
+    seconds, wait = time.monotonic() - connected - 3, meter.lap()
+    starved = seconds >= 25 * (1 - wait.waited / wait.seconds)
+    assert_clock(seconds >= 25, f"media ended after {seconds:.1f} s, {wait}", starved or None)
+    assert_clock(seconds <= CONSENT_SECONDS_MAX, f"media ended after {seconds:.1f} s")
+    # Nobody else is affected.
+    assert len(node.publishing(channel)) == 1
+    assert publisher.end()["status"] == 200
+
+
 def test_a_publisher_without_consent_is_removed(removal: Future[float]) -> None:
     seconds = removal.result()
     assert_clock(seconds <= CONSENT_SECONDS_MAX, f"the removal took {seconds:.1f} s")

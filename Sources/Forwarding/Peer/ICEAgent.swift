@@ -86,7 +86,7 @@ package enum ICEAgent {
         switch self {
         case .lite(var agent):
             defer { self = .lite(agent) }
-            return agent.handleTimeout(at: now)
+            return agent.handleTimeout(at: now, into: batch)
         case .controlling(var agent):
             defer { self = .controlling(agent) }
             return agent.handleTimeout(at: now, into: batch)
@@ -105,8 +105,16 @@ package enum ICEAgent {
         if isProof {
             _ = agent.markVerified(path, at: now)
         } else {
-            agent.requireVerification(into: batch)
+            agent.requireVerification(at: now, into: batch)
         }
+        self = .lite(agent)
+    }
+
+    /// Requires that the peer answers checks of ours, for a peer that is sent more than its own packets cause. A controlling
+    /// agent asks in any case.
+    mutating func requireConsent(at now: Instant) {
+        guard case .lite(var agent) = self else { return }
+        agent.requireConsent(at: now)
         self = .lite(agent)
     }
 }

@@ -34,6 +34,7 @@ extension Peer {
     }
 
     func addSlot(_ parameters: SendTrackParameters, seed: UInt64, at now: Instant) {
+        transport.requireConsent(at: now)
         let numbering = PacketNumbering(parameters)
         if numbering != .none { transport.egress.recordSentPackets() }
         startSendRate(numbering, at: now)

@@ -79,6 +79,7 @@ package final class PeerTransport {
         connection = handshake.connection
         setupDeadline = now + Self.setupTimeout
         agentDeadline = agent.nextDeadline
+        if data != nil { requireConsent(at: now) }
     }
 
     package var isConnected: Bool { isConnectedNow }
@@ -104,15 +105,22 @@ package final class PeerTransport {
     /// DTLS records that were malformed, since the last call.
     package func takeMalformedRecords() -> Int { handshake.takeMalformedRecords() }
 
-    /// Nominations of pairs that had not proved themselves, our checks of them, and the answers, since the last call.
-    package func takePathProofs() -> (nominations: Int, checks: Int, answers: Int) {
-        guard case .lite(let agent) = agent else { return (0, 0, 0) }
+    /// Adds nominations of pairs that had not proved themselves, our checks, and the answers to them, since the last call.
+    func countChecks(_ counters: inout ForwarderCounters) {
+        guard case .lite(let agent) = agent, agent.counters != countersBefore else { return }
         let (now, before) = (agent.counters, countersBefore)
         countersBefore = now
-        return (
-            now.unverifiedNominations - before.unverifiedNominations, now.checksSent - before.checksSent,
-            now.checksAnswered - before.checksAnswered
-        )
+        counters.unprovedNominations &+= UInt64(now.unverifiedNominations - before.unverifiedNominations)
+        counters.pathChecksSent &+= UInt64(now.checksSent - before.checksSent)
+        counters.pathChecksAnswered &+= UInt64(now.checksAnswered - before.checksAnswered)
+        counters.consentChecksSent &+= UInt64(now.consentChecksSent - before.consentChecksSent)
+        counters.consentChecksAnswered &+= UInt64(now.consentChecksAnswered - before.consentChecksAnswered)
+    }
+
+    /// The identifiers of our checks that the peer can answer.
+    package var outstandingChecks: [STUNTransactionID] {
+        guard case .lite(let agent) = agent else { return [] }
+        return agent.outstandingChecks
     }
 
     /// Datagrams of the handshake that were not sent because too little came from the peer, since the last call.
@@ -132,6 +140,10 @@ package final class PeerTransport {
         if case .closed = state { return true }
         return false
     }
+
+    /// Requires that the peer answers our checks from now on (RFC 7675), because it is sent media or messages. A client that only
+    /// publishes is sent no more than reports on its packets and requests for key frames.
+    func requireConsent(at now: Instant) { agent.requireConsent(at: now) }
 
     /// Puts new credentials in force (RFC 8445 §9) without disturbing the media.
     package func restartICE(local: ICECredentials, remote: ICECredentials, at now: Instant) {

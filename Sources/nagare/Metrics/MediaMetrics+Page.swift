@@ -233,6 +233,16 @@ extension MediaMetrics {
                 forwarder.pathChecksAnswered
             ),
             (
+                "nagare_consent_checks_sent_total",
+                "Checks that ask whether a peer still receives what it is sent.",
+                forwarder.consentChecksSent
+            ),
+            (
+                "nagare_consent_checks_answered_total",
+                "Answers to those checks; after 30 s without one, sending stops.",
+                forwarder.consentChecksAnswered
+            ),
+            (
                 "nagare_handshake_datagrams_held_total",
                 "Handshake datagrams held back by the limit against amplification.",
                 forwarder.handshakeDatagramsHeld

@@ -78,13 +78,18 @@ private struct LiteRun {
 
     mutating func play(_ input: inout FuzzInput) {
         while !input.isAtEnd {
-            switch input.choice(8) {
+            switch input.choice(10) {
             case 0: deliver(input.chunk(max: 700), on: input.pick(samplePaths))
             case 1: now += .milliseconds(Int(input.uint16()))
             case 2:
                 current = input.choice(localCredentials.count)
                 agent.restart(local: localCredentials[current], remote: remoteCredentials[current], at: now)
-            case 3: _ = agent.handleTimeout(at: now)
+            case 3:
+                batch.removeAll()
+                _ = agent.handleTimeout(at: now, into: batch)
+                require(batch.count <= 1, "a timeout sends at most one check")
+            case 8: _ = agent.markVerified(input.pick(samplePaths), at: now)
+            case 9: agent.requireConsent(at: now)
             default: deliver(makeMessage(&input), on: input.pick(samplePaths))
             }
             check()
@@ -134,7 +139,7 @@ private struct LiteRun {
                 "an unsigned message does not select a pair"
             )
         }
-        require(batch.count <= 1, "a message has at most one response")
+        require(batch.count <= 2, "a message has at most a response and a check")
         for index in 0..<batch.count {
             batch.withDatagram(index) { response, to in
                 require(to == path, "a response goes where the request came from")
