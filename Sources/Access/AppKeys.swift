@@ -19,31 +19,42 @@ public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     public let appID: String
     /// Whether tokens of the app are accepted.
     public let isEnabled: Bool
+    /// Which tokens of the app are accepted.
+    public let mode: AppTokenMode
     private let key: String
 
-    public init(appID: String, key: String, isEnabled: Bool = true) throws(Problem) {
+    public init(
+        appID: String,
+        key: String,
+        isEnabled: Bool = true,
+        mode: AppTokenMode = .lenient
+    ) throws(Problem) {
         guard AppToken.isIdentifier(appID) else { throw .invalidID }
         guard (1...Self.keyBytesMax).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
         else { throw .invalidKey }
         self.appID = appID
         self.key = key
         self.isEnabled = isEnabled
+        self.mode = mode
     }
 
     /// Whether the key is shorter than ``keyBytesRecommended``.
     public var isShort: Bool { key.utf8.count < Self.keyBytesRecommended }
 
     /// Makes a token for one user of one channel.
-    /// - Parameter expiry: the end of its validity, in seconds since 1970.
+    /// - Parameters:
+    ///   - nonce: `nil` for the nonce of a strict token, which every node accepts.
+    ///   - expiry: the end of its validity, in seconds since 1970.
     /// - Throws: ``AppTokenError/badParameter(_:)`` for a field that would be refused.
     public func token(
         channelID: String,
         userID: String,
-        nonce: String = "",
+        nonce: String? = nil,
         expiry: Int64
     ) throws(AppTokenError) -> AppToken {
+        let nonce = nonce ?? AppToken.strictNonce(channelID: channelID, userID: userID)
         let hash = hash(channelID: channelID, userID: userID, nonce: nonce, expiry: expiry) ?? ""
-        return try AppToken(
+        let token = try AppToken(
             appID: appID,
             channelID: channelID,
             userID: userID,
@@ -51,6 +62,8 @@ public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConver
             expiry: expiry,
             hash: hash
         )
+        if mode == .strict { try token.checkNonce() }
+        return token
     }
 
     /// The hash of a token's fields; `nil` only when OpenSSL fails.

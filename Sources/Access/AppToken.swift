@@ -9,14 +9,14 @@ public import JSON
 /// A token of an app: it permits one user to join one channel in any role until its expiry.
 ///
 /// The application server hashes the fields and the app's key with SHA-256, concatenated without separators. Characters
-/// can therefore move between neighboring fields: a token for channel `room` and user `12` is also one for channel
-/// `room1` and user `2`. Applications avoid this with channel IDs of one length, or that end in a letter where user IDs
-/// are numbers.
+/// can therefore move between neighboring fields: a token for channel `room1` and user `2` is also one for channel `room`
+/// and user `12`, and one for user `hanako2` is also one for user `hanako` with the nonce `2`. The fields of a strict token
+/// cannot be moved: see ``AppTokenMode/strict``.
 public struct AppToken: Hashable, Sendable {
     public let appID: String
     public let channelID: String
     public let userID: String
-    /// Normally empty.
+    /// It begins with the lengths of both IDs in a strict token. The published examples leave it empty.
     public let nonce: String
     /// The end of its validity (`timestamp`), in seconds since 1970.
     public let expiry: Int64
@@ -52,7 +52,7 @@ public struct AppToken: Hashable, Sendable {
             throw .badParameter("\"\(name)\" must have 1 to 64 characters, only A-Z, a-z, 0-9, _ and -.")
         }
         guard nonce.utf8.count <= Self.nonceBytesMax, nonce.utf8.allSatisfy({ (0x21...0x7E).contains($0) }) else {
-            throw .badParameter("\"nonce\" must have at most 128 printable ASCII characters; leave it empty.")
+            throw .badParameter("\"nonce\" must have at most 128 printable ASCII characters.")
         }
         guard Self.expiries.contains(expiry) else {
             throw .badParameter(
@@ -141,11 +141,38 @@ extension AppToken {
         try checkTime(now)
     }
 
-    /// The hash may also be made without the nonce, because the SDK guide's code does so.
+    /// The hash of a lenient app's token may also be made without the nonce, because the SDK guide's code does so.
     func checkHash(_ keys: AppKeys) throws(AppTokenError) {
         guard let key = keys[appID] else { throw .appUnknown(appID) }
         guard key.isEnabled else { throw .appDisabled(appID) }
-        guard matches(key, nonce: nonce) || (!nonce.isEmpty && matches(key, nonce: "")) else { throw .wrongHash }
+        switch key.mode {
+        case .lenient:
+            guard matches(key, nonce: nonce) || (!nonce.isEmpty && matches(key, nonce: "")) else { throw .wrongHash }
+        case .strict:
+            try checkNonce()
+            guard matches(key, nonce: nonce) else { throw .wrongHash }
+        }
+    }
+
+    /// The start of a strict token's nonce: the lengths of its IDs. It is a complete nonce, too.
+    static func strictNonce(channelID: String, userID: String) -> String {
+        "\(channelID.utf8.count).\(userID.utf8.count)."
+    }
+
+    /// Checks that the nonce is that of a strict token.
+    ///
+    /// The hashed text then has one reading only. The timestamp is all digits at its end, because the nonce ends in no
+    /// digit. IDs have no full stop, so the first full stop follows the length of the channel ID, and the second one the
+    /// length of the user ID. Before the first one are both IDs and the digits of the first length. Their number and the
+    /// length of the user ID give the length of the channel ID: a longer one has at least as many digits.
+    func checkNonce() throws(AppTokenError) {
+        let start = Self.strictNonce(channelID: channelID, userID: userID)
+        guard nonce.utf8.starts(with: start.utf8), let last = nonce.utf8.last, !(0x30...0x39).contains(last) else {
+            throw .badParameter(
+                "\"nonce\" must begin with \"\(start)\", the lengths of channel and user ID, and not end in a digit "
+                    + "(strict tokens)."
+            )
+        }
     }
 
     private func matches(_ key: AppKey, nonce: String) -> Bool {
@@ -171,6 +198,16 @@ extension AppToken {
         guard let clientID else { return }
         guard userID.utf8.elementsEqual(clientID.utf8) else { throw .otherUser }
     }
+}
+
+/// Which tokens of apps are accepted.
+public enum AppTokenMode: String, Hashable, Sendable {
+    /// All tokens of the published format. Their hash does not say where a field ends and the next one begins.
+    case lenient
+    /// Tokens with a hashed nonce that has the lengths of the fields. It begins with the length of the channel ID, a full
+    /// stop, the length of the user ID and a full stop, and does not end in a digit: `4.2.` for channel `room` and user
+    /// `12`, or more characters after that. Lenient nodes accept these tokens, too.
+    case strict
 }
 
 /// Why an app's token is refused.

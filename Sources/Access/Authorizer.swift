@@ -6,7 +6,7 @@ public enum AuthorizedAction: Hashable, Sendable {
     case watch(ChannelName)
     /// Read the channel's event stream.
     case observe(ChannelName)
-    /// Change or delete the resource of a participant of the channel.
+    /// Change, read or delete the resource of a participant of the channel.
     case control(ChannelName)
     /// Address a resource that does not exist.
     case probe
@@ -34,8 +34,9 @@ public enum Authorization: Hashable, Sendable {
     case forbidden
     /// Permitted to viewers of the channel: ``Authorizer/admit(_:)`` decides, as for a viewer.
     case asViewer
-    /// Permitted to the token that created the resource. A resource that was created without a token is protected by
-    /// its secret URL only.
+    /// Permitted to the owner of the resource, by its ``Credential/ownerProof``: the user whose token created it, or the
+    /// token itself where it names no user. A resource that was created without a token is protected by its secret URL
+    /// only.
     case asOwner
     /// Not permitted: status 403 if the credential is valid but does not permit the action, and 401 otherwise. The
     /// reason is a sentence for the client, and the kind is for programs.

@@ -15,6 +15,17 @@ public struct Credential: Sendable {
     /// The app of a valid token; `nil` for other credentials.
     public var app: String? { (try? claims?.get())?.grants.app }
 
+    /// The owner of the WHIP and WHEP sessions that the credential opens: the user that a token names, with any of its
+    /// tokens, or else the token itself. `nil` for a signed URL, because later requests have no signature: the secret URL
+    /// of the session protects it.
+    package var ownerProof: OwnerProof? {
+        guard !isOfURL else { return nil }
+        guard let grants = (try? claims?.get())?.grants, let user = grants.clientID else {
+            return OwnerProof(token: token)
+        }
+        return OwnerProof(user: user, app: grants.app)
+    }
+
     public init(token: String) {
         self.token = token
         isOfURL = false

@@ -142,7 +142,8 @@ struct TokenClaims {
         notBefore = try Self.time(fields, "nbf")
         id = try fields.string("jti")
         var grants = try Grants(claims)
-        if grants.clientID == nil { grants.clientID = try fields.string("sub") }
+        // An empty `sub` names nobody, like an empty `client_id`.
+        if grants.clientID == nil { grants.clientID = try fields.string("sub").flatMap { $0.isEmpty ? nil : $0 } }
         if let role: Role = try fields.choice("role") { grants.permissions.role = AccessRole(role) }
         grants.permissions.channelConnectionsMax = try fields.integer("max_channel_connections", 0...1_000_000)
         grants.permissions.expiry = expiry.map { AccessExpiry(unixSeconds: Self.wholeSeconds($0.rounded(.up))) }

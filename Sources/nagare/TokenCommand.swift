@@ -75,7 +75,9 @@ struct TokenCommand: ParsableCommand {
     @Option(help: ArgumentHelp("The user that the app's token is for.", valueName: "id"))
     var user: String?
 
-    @Option(help: ArgumentHelp("The nonce of the app's token, normally empty.", valueName: "text"))
+    @Option(
+        help: ArgumentHelp("The nonce of the app's token. (default: that of a strict token)", valueName: "text")
+    )
     var nonce: String?
 
     @Flag(help: "Print the app's token as a JSON object of its fields instead of Base64.")
@@ -182,7 +184,7 @@ struct TokenCommand: ParsableCommand {
         let expiry = now + (try Self.seconds(expires ?? "1h", "--expires"))
         let token: AppToken
         do throws(AppTokenError) {
-            token = try key.token(channelID: channel, userID: user, nonce: nonce ?? "", expiry: expiry)
+            token = try key.token(channelID: channel, userID: user, nonce: nonce, expiry: expiry)
         } catch {
             throw .usage("The token would be refused: \(error.sentence)")
         }

@@ -16,8 +16,8 @@ import Testing
         "token": .string(hash),
     ]
 
-    private func key(_ isEnabled: Bool = true) throws -> AppKey {
-        try AppKey(appID: "abc", key: "abckey", isEnabled: isEnabled)
+    private func key(_ isEnabled: Bool = true, mode: AppTokenMode = .lenient) throws -> AppKey {
+        try AppKey(appID: "abc", key: "abckey", isEnabled: isEnabled, mode: mode)
     }
 
     private func parameter(_ fields: [String: JSONValue]) -> String {
@@ -45,7 +45,7 @@ import Testing
 
     @Test func `the published token is valid, and made again`() throws {
         #expect(try error(Self.fields) == nil)
-        let made = try key().token(channelID: "abcChannel", userID: "abcUser", expiry: Self.expiry)
+        let made = try key().token(channelID: "abcChannel", userID: "abcUser", nonce: "", expiry: Self.expiry)
         #expect(made.fields == Self.fields)
         #expect(try AppToken(parameter: made.parameter) == made)
     }
@@ -174,6 +174,97 @@ import Testing
         #expect(try error(fields) == .wrongHash)
         fields["nonce"] = ""
         #expect(try error(fields) == .wrongHash)
+    }
+
+    // MARK: Fields that are moved
+
+    /// The token with other fields, and its own hash.
+    private func moved(_ token: AppToken, to read: [String], expiry: Int64 = Self.expiry) throws -> AppToken {
+        var fields = token.fields
+        for (name, value) in zip(["channelid", "userid", "nonce"], read) { fields[name] = .string(value) }
+        fields["timestamp"] = .integer(expiry)
+        return try AppToken(fields: fields)
+    }
+
+    @Test(
+        arguments: [
+            (["room1", "2", ""], ["room", "12", ""]), (["room", "12", ""], ["room1", "2", ""]),
+            (["room", "hanako2", ""], ["room", "hanako", "2"]), (["room", "u", "x"], ["room", "ux", ""]),
+        ] as [([String], [String])]
+    )
+    func `fields of a published token can be moved, but not where tokens are strict`(
+        issued: [String],
+        read: [String]
+    ) throws {
+        let (lenient, strict) = (AppKeys([try key()]), AppKeys([try key(mode: .strict)]))
+        let token = try key().token(channelID: issued[0], userID: issued[1], nonce: issued[2], expiry: Self.expiry)
+        let stolen = try moved(token, to: read)
+        try stolen.verify(lenient, at: 0)
+        #expect(throws: AppTokenError.self) { try stolen.verify(strict, at: 0) }
+    }
+
+    @Test(arguments: [
+        ("room", "12", ""), ("room1", "2", "x"), ("1", "2", "3."), ("12", "1", "1.1."), ("1", "11", ".1.1."),
+        ("11", "11", "11.11."), ("a-_", "0", "0-"), ("123456789", "0", ""), ("1234567890", "1", "0."),
+    ])
+    func `a strict token has one reading`(channel: String, user: String, rest: String) throws {
+        let keys = AppKeys([try key(mode: .strict)])
+        let nonce = "\(channel.count).\(user.count).\(rest)"
+        let token = try key().token(channelID: channel, userID: user, nonce: nonce, expiry: Self.expiry)
+        let text = Array("\(channel)\(user)\(nonce)\(Self.expiry)")
+        var readings: [AppToken] = []
+        for first in 1..<text.count {
+            for second in (first + 1)..<text.count {
+                for third in second..<text.count {
+                    let read = [text[..<first], text[first..<second], text[second..<third]].map { String($0) }
+                    guard let expiry = Int64(String(text[third...])),
+                        let other = try? moved(token, to: read, expiry: expiry),
+                        (try? other.verify(keys, at: 0)) != nil
+                    else { continue }
+                    readings.append(other)
+                }
+            }
+        }
+        #expect(readings == [token])
+    }
+
+    @Test(arguments: [
+        "", "x", "10", "10.7", "9.7.", "10.8.", "7.10.", "010.7.", "10.07.", "x10.7.", "10.7.5", "10.7.x5",
+    ])
+    func `the nonce of a strict token is required, and its hash has it`(nonce: String) throws {
+        let (lenientKey, strictKey) = (try key(), try key(mode: .strict))
+        let (lenient, strict) = (AppKeys([lenientKey]), AppKeys([strictKey]))
+        let make = { (key: AppKey, nonce: String) throws -> AppToken in
+            try key.token(channelID: "abcChannel", userID: "abcUser", nonce: nonce, expiry: Self.expiry)
+        }
+        let token = try make(lenientKey, nonce)
+        try token.verify(lenient, at: 0)
+        let refused = #expect(throws: AppTokenError.self) { try token.verify(strict, at: 0) }
+        #expect(refused?.resultCode == .badParameter)
+        #expect(refused?.sentence.contains("\"nonce\" must begin with \"10.7.\"") == true)
+        #expect(throws: AppTokenError.self, "nor is it made") { try make(strictKey, nonce) }
+        for right in ["10.7.", "10.7.x", "10.7.5x", "10.7.~"] {
+            for keys in [lenient, strict] { try make(strictKey, right).verify(keys, at: 0) }
+            // The published hash, which has no nonce.
+            var fields = Self.fields
+            fields["nonce"] = .string(right)
+            try AppToken(fields: fields).verify(lenient, at: 0)
+            #expect(throws: AppTokenError.wrongHash) { try AppToken(fields: fields).verify(strict, at: 0) }
+        }
+    }
+
+    @Test func `a token is made as a strict one, unless it gets another nonce`() throws {
+        let token = try key().token(channelID: "abcChannel", userID: "abcUser", expiry: Self.expiry)
+        #expect(token.nonce == "10.7.")
+        try token.verify(AppKeys([try key(mode: .strict)]), at: 0)
+    }
+
+    @Test func `the reason for the longest IDs fits in a WebSocket close`() throws {
+        let (id, strictKey) = (String(repeating: "i", count: 64), try key(mode: .strict))
+        let refused = #expect(throws: AppTokenError.self) {
+            try strictKey.token(channelID: id, userID: id, nonce: "", expiry: Self.expiry)
+        }
+        #expect((refused?.reason.utf8.count ?? 999) <= 123)
     }
 
     // MARK: Hostile input
@@ -326,7 +417,8 @@ import Testing
         let (lobby, other) = (ChannelName("lobby")!, ChannelName("other")!)
         let text = try token().parameter
         for action in [AuthorizedAction.publish(lobby), .watch(lobby), .observe(lobby), .control(lobby), .probe] {
-            #expect(try await authorizer().authorize(action, token: text) == .allowed)
+            let expected = action == .control(lobby) ? Authorization.asOwner : .allowed
+            #expect(try await authorizer().authorize(action, token: text) == expected)
             #expect(try await authorizer().authorize(action, token: nil) == .unauthenticated)
         }
         for action in [AuthorizedAction.publish(other), .watch(other), .observe(other), .control(other)] {
@@ -337,11 +429,38 @@ import Testing
         }
         let late = try authorizer(now: 1_500_000_060)
         let expired = AppTokenError.expired(at: 1_500_000_060).reason
-        #expect(
-            await late.authorize(.publish(lobby), token: text)
-                == .refused(reason: expired, isForbidden: false, kind: .tokenExpired)
+        for action in [AuthorizedAction.publish(lobby), .control(lobby), .probe] {
+            #expect(
+                await late.authorize(action, token: text)
+                    == .refused(reason: expired, isForbidden: false, kind: .tokenExpired)
+            )
+        }
+    }
+
+    @Test func `a session of an app's user is that user's, and of no other app or kind of token`() async throws {
+        let jwt = try JWTKey(.hs256, text: TokenVectors.secret)
+        let authorizer = SignatureAuthorizer(
+            keys: AccessKeys(
+                jwt: [jwt],
+                apps: AppKeys([try key(), try AppKey(appID: "other", key: "correct-horse-battery")]),
+                urls: URLKeys(["k"])
+            ),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            now: { Self.now }
         )
-        #expect(await late.authorize(.control(lobby), token: text) == .allowed, "its owner can still end it")
+        let owner = try await authorizer.verify(token().parameter).ownerProof
+        #expect(owner != nil)
+        #expect(try await authorizer.verify(token(1_500_000_999).parameter).ownerProof == owner, "a later token")
+        let bob = try key().token(channelID: "lobby", userID: "user-8", expiry: 1_500_000_060)
+        #expect(await authorizer.verify(bob.parameter).ownerProof != owner)
+        let other = try AppKey(appID: "other", key: "correct-horse-battery")
+            .token(channelID: "lobby", userID: "user-7", expiry: 1_500_000_060)
+        #expect(await authorizer.verify(other.parameter).ownerProof != owner)
+        let signed = try #require(jwt.token(claims: ["channel_id": "lobby", "client_id": "user-7"]))
+        #expect(await authorizer.verify(signed).ownerProof != owner)
+        let lobby = ChannelName("lobby")!
+        let url = authorizer.verify(signature: "x", ofPath: "/whip/lobby", for: .publish(lobby))
+        #expect(url != nil && url?.ownerProof == nil)
     }
 
     @Test(arguments: [(1_500_000_030.0, 1_500_000_030), (1_500_000_030.25, 1_500_000_031)] as [(Double, Int64)])

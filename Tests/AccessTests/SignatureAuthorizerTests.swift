@@ -245,19 +245,47 @@ extension Authorizer {
         #expect(problem.needsOtherKeys == header.contains("RS256"))
     }
 
-    @Test func `an expired token can still control its resource`() async throws {
+    @Test func `a valid token controls what its owner has, and an expired one nothing`() async throws {
         let key = try secret()
-        let token = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
-        let late = authorizer([key])
-        #expect(await late.authorize(.control(ChannelName("lobby")!), token: token) == .allowed)
+        let (lobby, other) = (ChannelName("lobby")!, ChannelName("other")!)
+        let valid = try #require(key.token(claims: ["channel_id": "lobby", "role": "recvonly"]))
+        #expect(await authorizer([key]).authorize(.control(lobby), token: valid) == .asOwner)
+        #expect(await authorizer([key]).authorize(.probe, token: valid) == .allowed)
         #expect(
-            await late.authorize(.control(ChannelName("other")!), token: token)
+            await authorizer([key]).authorize(.control(other), token: valid)
                 == .refused(reason: "The token is for another channel.", isForbidden: true)
         )
-        #expect(
-            await late.authorize(.watch(ChannelName("lobby")!), token: token)
-                == .refused(reason: "The token expired.", isForbidden: false)
-        )
+        let expired = try #require(key.token(claims: ["channel_id": "lobby", "exp": 1, "role": "recvonly"]))
+        for action in [AuthorizedAction.publish(lobby), .watch(lobby), .observe(lobby), .control(lobby), .probe] {
+            #expect(
+                await authorizer([key]).authorize(action, token: expired)
+                    == .refused(reason: "The token expired.", isForbidden: false),
+                "\(action)"
+            )
+        }
+    }
+
+    @Test(
+        arguments: [
+            (["sub": "alice"], ["sub": "alice", "exp": 2_000_000_000], true),
+            (["sub": "alice"], ["client_id": "alice", "role": "recvonly"], true),
+            (["sub": "alice"], ["sub": "bob"], false), (["sub": "alice"], ["sub": "Alice"], false),
+            (["sub": "alice"], [:], false), ([:], ["sub": "alice"], false), ([:], [:], true),
+            ([:], ["exp": 2_000_000_000], false), (["sub": ""], ["sub": "", "role": "recvonly"], false),
+        ] as [([String: JSONValue], [String: JSONValue], Bool)]
+    )
+    func `all tokens of a user have one owner, and a token without a user is its own`(
+        first: [String: JSONValue],
+        second: [String: JSONValue],
+        isSame: Bool
+    ) async throws {
+        let key = try secret()
+        var proofs: [OwnerProof?] = []
+        for claims in [first, second] {
+            let token = try #require(key.token(claims: claims.merging(["channel_id": "lobby"]) { $1 }))
+            proofs.append(await authorizer([key]).verify(token).ownerProof)
+        }
+        #expect(proofs[0] != nil && (proofs[0] == proofs[1]) == isSame)
     }
 
     @Test func `a valid token without the permission is forbidden, not unauthenticated`() async throws {

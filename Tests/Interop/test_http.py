@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from typing import Callable, Iterator
 from urllib.parse import urljoin
 
 import httpx
 import pytest
 
-from harness.node import Node
+from harness.node import BINARY, ENVIRONMENT, Node
 from harness.offers import SDP, fragment, offer
 
 FRAGMENT = "application/trickle-ice-sdpfrag"
@@ -332,6 +333,53 @@ def test_a_preflight_needs_no_token(guarded: httpx.Client, channel: str) -> None
 
 def test_the_page_needs_no_token(guarded: httpx.Client) -> None:
     assert guarded.get("/").status_code == 200
+
+
+KEY = ("--jwt-key", "hs256:0123456789abcdef0123456789abcdef")
+
+
+def signed(channel: str, *options: str) -> dict[str, str]:
+    """The header with a token of the channel."""
+    command = [str(BINARY), "token", *KEY, "--channel", channel, *options]
+    made = subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT)
+    return {"Authorization": f"Bearer {made.stdout.strip()}"}
+
+
+@pytest.mark.parametrize("protocol, direction", SIDES)
+def test_a_session_is_refused_to_all_but_its_owner(
+    own_node: Callable[..., Node], channel: str, protocol: str, direction: str
+) -> None:
+    strangers = {
+        "nobody": ({}, 401),
+        "another user": (signed(channel, "--client-id", "mallory"), 403),
+        "a token without a user that may watch": (signed(channel, "--role", "recvonly"), 403),
+        "a token of another channel": (signed("another", "--client-id", "hanako"), 403),
+        "the user's token that has expired": (
+            signed(channel, "--client-id", "hanako", "--expires", "never", "--claims", '{"exp": 1700000000}'),
+            401,
+        ),
+    }
+    with httpx.Client(base_url=own_node(*KEY).origin, timeout=10) as client:
+        owner = signed(channel, "--client-id", "hanako")
+        session = client.post(f"/{protocol}/{channel}", headers={**SDP, **owner}, content=offer(direction))
+        assert session.status_code == 201, session.text
+        location = session.headers["Location"]
+        restart = fragment("efgh", "zyxwvutsrqponmlkjihgfedc")
+        for who, (headers, status) in strangers.items():
+            for answer in (
+                client.get(location, headers=headers),
+                client.get(f"{location}/statistics", headers=headers),
+                client.get(f"{location}/events", headers=headers),
+                patch(client, session, restart, "*", **headers),
+                client.patch(location, headers=headers),
+                client.delete(location, headers=headers),
+            ):
+                assert answer.status_code == status, f"{who}: {answer.request.method} {answer.text}"
+        trickled = fragment("abcd", "abcdefghijklmnopqrstuvwx", CANDIDATE)
+        assert patch(client, session, trickled, session.headers["ETag"], **owner).status_code == 204, "ICE restarted"
+        later = signed(channel, "--client-id", "hanako", "--expires", "2h")
+        assert client.patch(location, headers=later).status_code == 204, "a later token did not extend it"
+        assert client.delete(location, headers=later).status_code == 200
 
 
 # The page's own interface.

@@ -209,6 +209,28 @@ def test_a_signed_token_is_for_a_channel_and_a_role(
         assert (code, reason) == (4490, "AUTHENTICATION-FAILURE")
 
 
+@pytest.mark.parametrize("policy", ["replace", "refuse"])
+def test_a_copied_client_id_puts_nobody_out(own_node: StartNode, join: Join, channel: str, policy: str) -> None:
+    node = own_node("--duplicate-user", policy)
+    first = join("sendonly", at=node, client_id="ann").connected()
+    second = join("sendonly", at=node, client_id="ann").connected()
+    listed = node.operate("20201013.ListChannelConnections", channel_id=channel)
+    assert sorted(one["connection_id"] for one in listed) == sorted([first.connection, second.connection])
+
+
+def test_a_user_that_a_token_names_takes_its_own_place(own_node: StartNode, join: Join, channel: str) -> None:
+    key = "hs256:0123456789abcdef0123456789abcdef"
+    node = own_node("--jwt-key", key, "--duplicate-user", "replace")
+    command = [str(BINARY), "token", "--jwt-key", key, "--channel", channel, "--client-id", "ann"]
+    token = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    metadata = json.dumps({"access_token": token})
+    first = join("sendonly", at=node, metadata=metadata).connected()
+    second = join("sendonly", at=node, metadata=metadata).connected()
+    assert first.closed() == (1000, "USER-REPLACED")
+    listed = node.operate("20201013.ListChannelConnections", channel_id=channel)
+    assert [one["connection_id"] for one in listed] == [second.connection]
+
+
 def test_a_role_that_does_not_exist_is_refused(node: Node, channel: str) -> None:
     connect = {"type": "connect", "role": "conductor", "channel_id": channel, "sora_client": "test"}
     with websockets.sync.client.connect(node.signaling) as socket:

@@ -1,4 +1,4 @@
-"""Signed tokens whose keys a login service publishes as a JSON Web Key Set: rotation, outage and reload."""
+"""Signed tokens whose keys a login service publishes as a JSON Web Key Set: rotation, outage and reload; tokens of apps."""
 
 import base64
 import json
@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from harness.certificate import make_certificate
-from harness.node import BINARY, Node
+from harness.node import BINARY, ENVIRONMENT, Node
 
 StartNode = Callable[..., Node]
 
@@ -126,3 +126,37 @@ def test_the_keys_of_a_login_service_admit_clients_through_rotation_outage_and_r
     assert status(other.token(channel)) == 401 and status(old.token(channel)) == 200
     log = node.log_path.read_text()
     assert "tenant" not in log and 'key ID of the token' in log
+
+
+APP = ("--app", "live:0123456789abcdef")
+
+
+def app_token(*options: str) -> str:
+    command = [str(BINARY), "token", *APP, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=ENVIRONMENT).stdout.strip()
+
+
+def moved(token: str, **fields: str) -> str:
+    """The token with other fields, and its own hash."""
+    return base64.b64encode(json.dumps(json.loads(base64.b64decode(token)) | fields).encode()).decode()
+
+
+def test_the_fields_of_a_strict_token_cannot_be_moved(own_node: StartNode) -> None:
+    lenient, strict = own_node(*APP), own_node(*APP, "--app-token", "strict")
+
+    def answer(node: Node, channel: str, token: str) -> httpx.Response:
+        url = f"{node.origin}/api/channels/{channel}"
+        return httpx.get(url, headers={"Authorization": f"Bearer {token}"}, timeout=20)
+
+    published = app_token("--channel", "room1", "--user", "2", "--nonce", "")
+    stolen = moved(published, channelid="room", userid="12")
+    assert answer(lenient, "room", stolen).status_code == 200, "a moved field is noticed without the setting"
+    made = app_token("--channel", "room1", "--user", "2")
+    for node in (lenient, strict):
+        assert answer(node, "room1", made).status_code == 200
+    for token in (published, stolen, moved(made, channelid="room", userid="12")):
+        refused = answer(strict, "room1" if token == published else "room", token)
+        assert refused.status_code == 401, refused.text
+        assert refused.json()["type"].endswith("token-malformed") and '"nonce"' in refused.json()["detail"]
+    guessed = answer(strict, "room", moved(made, channelid="room", userid="12", nonce="4.2."))
+    assert guessed.status_code == 401 and guessed.json()["type"].endswith("token-invalid"), guessed.text

@@ -300,6 +300,11 @@ import Wire
             sentence: "--app-disabled is \"b\", which is no app of --app: write the ID of one."
         ),
         Mistake(
+            flags: ["--app", "a:x", "--app-token", "safe"],
+            sentence: "--app-token is \"safe\": write lenient or strict."
+        ),
+        Mistake(flags: ["--app-token", "strict"], sentence: "--app-token needs --app."),
+        Mistake(
             file: "url-key: s3cret",
             sentence: "url-key in nagare.yaml has to be primary or secondary, a colon and @ and the key's file: write "
                 + "primary:@FILE or secondary:@FILE."

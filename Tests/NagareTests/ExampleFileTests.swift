@@ -34,7 +34,8 @@ import Testing
         for setting in Setting.allCases { #expect(try layer.entry(for: setting) != nil, "\(setting.rawValue)") }
         // Only one method of authentication may be set, and the file shows three.
         let methods = [
-            ["token:"], ["jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "url-key:", "url-validity:"],
+            ["token:"],
+            ["jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "app-token:", "url-key:", "url-validity:"],
             ["auth-webhook-url:"],
         ]
         for method in methods {

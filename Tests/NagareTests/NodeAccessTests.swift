@@ -39,6 +39,14 @@ import Testing
         #expect(short?.sentence.contains("read (--admin-read-token) is not a valid admin token") == true)
     }
 
+    @Test func `tokens of all apps are strict where the node says so`() throws {
+        let apps = ["--app", "a:0123456789abcdef", "--app", "b:fedcba9876543210"]
+        for (flags, mode) in [([], .lenient), (["--app-token", "strict"], .strict)] as [([String], AppTokenMode)] {
+            let keys = try access(apps + flags).keys.apps
+            #expect(keys["a"]?.mode == mode && keys["b"]?.mode == mode)
+        }
+    }
+
     @Test func `a key set in a file that cannot be used is refused with the reason`() throws {
         let set = #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"3HhX4RwvKJB74UDDiaSnPow7Q693Hq2Np97NIgYfcus"}]}"#
         let keys = try access(["--jwks", "FOLDER/jwks.json"], files: ["jwks.json": set]).keys

@@ -418,14 +418,17 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let keys = ["secondary:@/etc/second", "primary:k"]
         let flags =
             apps.flatMap { ["--app", $0] } + keys.flatMap { ["--url-key", $0] }
-            + ["--url-validity", "0", "--app-disabled", "live", "--jwt-key", "hs256:@/etc/jwt.secret"]
+            + ["--url-validity", "0", "--app-disabled", "live", "--app-token", "strict"]
+            + ["--jwt-key", "hs256:@/etc/jwt.secret"]
         let environment = [
             "NAGARE_APP": apps.joined(separator: ","), "NAGARE_URL_KEY": keys.joined(separator: ","),
-            "NAGARE_URL_VALIDITY": "0", "NAGARE_APP_DISABLED": "live", "NAGARE_JWT_KEY": "hs256:@/etc/jwt.secret",
+            "NAGARE_URL_VALIDITY": "0", "NAGARE_APP_DISABLED": "live", "NAGARE_APP_TOKEN": "strict",
+            "NAGARE_JWT_KEY": "hs256:@/etc/jwt.secret",
         ]
         let file = """
             app: ["live:@/etc/live.key", "a_B-1:key:with:colons"]
             app-disabled: live
+            app-token: strict
             url-key:
               - secondary:@/etc/second
               - primary:k
@@ -437,6 +440,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         ] {
             #expect(configuration.apps.map(\.appID) == ["live", "a_B-1"])
             #expect(configuration.apps.map(\.isEnabled) == [false, true])
+            #expect(configuration.apps.allSatisfy { $0.mode == .strict })
             #expect(
                 configuration.apps.map(\.secret) == [
                     .file("/etc/live.key"), .written(Token(secret: "key:with:colons")),
@@ -453,6 +457,18 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         }
         #expect(try !resolve(["--app", "a:k"]).warnings.contains { $0.contains("can publish") })
         #expect(try !resolve(["--url-key", "primary:k"]).warnings.contains { $0.contains("can publish") })
+    }
+
+    @Test func `a policy for users is warned of where nobody names users`() throws {
+        for (flags, isWarned) in [
+            (["--duplicate-user", "replace"], true), (["--duplicate-user", "refuse", "--token", "t"], true),
+            (["--duplicate-user", "allow"], false), (["--duplicate-user", "replace", "--app", "a:k"], false),
+            (["--duplicate-user", "refuse", "--url-key", "primary:k"], false),
+            (["--duplicate-user", "replace", "--auth-webhook-url", "https://hooks.example.org/auth"], false),
+        ] {
+            let warnings = try resolve(["--dev"] + flags).warnings
+            #expect(warnings.contains { $0.contains("--duplicate-user") } == isWarned, "\(flags)")
+        }
     }
 
     @Test func `omitted settings have their defaults`() throws {

@@ -48,6 +48,7 @@ import Testing
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
         if setting == .otlpSampleRatio { flags[.otlpEndpoint] = ["http://127.0.0.1:4318"] }
         if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
+        if setting == .appToken { flags[.app] = ["a:k"] }
         if setting == .clusterName {
             flags[.clusterStore] = ["redis://127.0.0.1"]
             flags[.clusterLink] = ["127.0.0.1:7400"]

@@ -100,8 +100,8 @@ struct TokenCommandTests {
         try TokenCommand.parse(arguments).token(environment: environment, now: Self.now, id: "a-1-b")
     }
 
-    @Test func `the token of an app is the published one`() throws {
-        let options = ["--channel", "abcChannel", "--user", "abcUser", "--expires", "1h"]
+    @Test func `the token of an app is the published one with an empty nonce`() throws {
+        let options = ["--channel", "abcChannel", "--user", "abcUser", "--expires", "1h", "--nonce", ""]
         let expected: JSONValue = [
             "appid": "abc", "channelid": "abcChannel", "userid": "abcUser", "nonce": "", "timestamp": 1_699_423_634,
             "token": "3c9ee8d9f8734f0b7560ed8022a0590659113955819724fc9345ab8eedf84f31",
@@ -117,8 +117,21 @@ struct TokenCommandTests {
         let parameter = try make(options + ["--app", "abc:abckey"])
         let bytes = try #require(Data(base64Encoded: parameter))
         #expect(try JSONValue(parsing: Array(bytes)) == expected)
-        let nonce = try make(options + ["--app", "abc:abckey", "--fields", "--nonce", "AK-1"])
-        #expect(try JSONValue(parsing: nonce)["nonce"] == "AK-1")
+    }
+
+    @Test func `the token of an app is a strict one, unless it gets another nonce`() throws {
+        let options = ["--channel", "abcChannel", "--user", "abcUser", "--expires", "1h"]
+        let token = try AppToken(parameter: try make(options + ["--app", "abc:abckey"]))
+        #expect(token.nonce == "10.7.")
+        try token.verify(AppKeys([try AppKey(appID: "abc", key: "abckey", mode: .strict)]), at: Self.now)
+        let other = try AppToken(parameter: try make(options + ["--app", "abc:abckey", "--nonce", "AK-1"]))
+        #expect(other.nonce == "AK-1")
+        let strict = ["NAGARE_APP": "abc:abckey", "NAGARE_APP_TOKEN": "strict"]
+        #expect(try AppToken(parameter: try make(options, environment: strict)) == token)
+        let refused = #expect(throws: StartupError.self) {
+            try make(options + ["--nonce", "AK-1"], environment: strict)
+        }
+        #expect(refused?.sentence.hasPrefix("The token would be refused: \"nonce\" must begin with \"10.7.\"") == true)
     }
 
     // MARK: Signed URLs

@@ -720,6 +720,21 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1) == [second.participant])
     }
 
+    @Test func `a client that chooses the name of a client of another node does not put it out`() async throws {
+        let bench = ClusterBench(2)
+        let copied = { (request: inout JoinRequest) in
+            request.user = UserIdentity("ann", .chosen)
+            request.duplicateUsers = .replace
+        }
+        let first = try await bench.join(.sendonly, at: 0, copied)
+        await bench.pass(seconds: 1)
+        let second = try await bench.join(.sendonly, at: 1, copied)
+        await bench.settle()
+        for node in 0..<2 {
+            #expect(await bench.members(at: node) == [first.participant, second.participant])
+        }
+    }
+
     /// A member with one channel of messages, which is open.
     private func joinWithData(
         _ bench: ClusterBench,

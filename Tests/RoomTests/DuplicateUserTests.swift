@@ -45,6 +45,14 @@ struct DuplicateUserTests {
         return request
     }
 
+    @Test(arguments: [UserIdentity.Origin.authorized, .stream])
+    func `the policy holds for users of tokens, webhooks and signed URLs`(origin: UserIdentity.Origin) throws {
+        var bench = bench(.replace)
+        let first = try bench.member(.sendonly) { $0.user = UserIdentity("alice", origin) }
+        let second = try bench.member(.sendonly) { $0.user = UserIdentity("alice", origin) }
+        #expect(!isPresent(first, in: bench) && isPresent(second, in: bench))
+    }
+
     @Test func `a user may be refused while it is there`() throws {
         var bench = bench(.refuse)
         let first = try bench.reserve(request(.sendrecv))
@@ -79,6 +87,32 @@ struct DuplicateUserTests {
             $0.clientID = "alice"
         }
         #expect(isPresent(first, in: bench) && isPresent(second, in: bench))
+    }
+
+    @Test(arguments: [DuplicateUserPolicy.replace, .refuse])
+    func `who chooses the name that another client chose neither puts it out nor is kept out`(
+        policy: DuplicateUserPolicy
+    ) throws {
+        var bench = bench(policy)
+        let copied = { (request: inout JoinRequest) in
+            request.user = UserIdentity("alice", .chosen)
+            request.clientID = "alice"
+        }
+        let first = try bench.member(.sendrecv, copied)
+        let second = try bench.member(.sendrecv, copied)
+        #expect(isPresent(first, in: bench) && isPresent(second, in: bench))
+        let waiting = try bench.reserve(request(.sendrecv, copied))
+        _ = try bench.reserve(request(.sendrecv, copied))
+        #expect(isPresent(waiting, in: bench), "nor does a newcomer put out one that has not connected")
+    }
+
+    @Test func `who chooses the name of a client in a full channel gets no place for it`() throws {
+        var bench = bench(.replace, participantsPerChannelMax: 1)
+        let first = try bench.member(.sendrecv) { $0.user = UserIdentity("alice", .chosen) }
+        #expect(throws: RoomError.channelFull) {
+            _ = try bench.reserve(request(.sendrecv) { $0.user = UserIdentity("alice", .chosen) })
+        }
+        #expect(isPresent(first, in: bench))
     }
 
     @Test(arguments: [("b", VideoSource.screen, true), ("b", .camera, false), ("c", .screen, false)])

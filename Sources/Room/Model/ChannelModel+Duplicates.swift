@@ -19,14 +19,15 @@ extension ChannelModel {
         )
     }
 
-    /// Connections of one bundle with different sources, a user's camera and screen, are no duplicates.
+    /// Connections of one bundle with different sources, a user's camera and screen, are no duplicates. Clients that chose
+    /// the same name are none either: otherwise a client could end or refuse the connections of another one by its name.
     func duplicates(
         user: UserIdentity?,
         role: Role,
         bundleID: String?,
         source: VideoSource
     ) -> [ParticipantID] {
-        guard let user, let ids = state.identities[user] else { return [] }
+        guard let user, user.isProven, let ids = state.identities[user] else { return [] }
         return ids.compactMap { participants[$0] }.filter { other in
             let (negotiated, isInBundle) = (other.negotiatedRole, other.bundle.id == bundleID)
             let isSame = negotiated.publishes && role.publishes || negotiated.watches && role.watches

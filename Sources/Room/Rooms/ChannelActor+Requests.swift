@@ -25,6 +25,13 @@ extension ChannelActor {
         return end(reservation.participant, reason: reason)
     }
 
+    /// ``Rooms/refreshAccess(of:until:owner:)``
+    func refreshAccess(of id: ParticipantID, until expiry: AccessExpiry?, owner: OwnerProof?) throws(RoomError) {
+        try apply { model throws(RoomError) in try model.accessRefreshed(of: id, until: expiry) }
+        guard let owner, let resource = resourceOf[id], resources[resource]?.owner != nil else { return }
+        resources[resource]?.owner = owner
+    }
+
     /// ``Rooms/restartICE(_:expected:remote:)``
     func restartICE(
         _ id: ResourceID,

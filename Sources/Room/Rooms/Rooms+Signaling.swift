@@ -69,13 +69,17 @@ extension Rooms {
     /// Extends a participant's permission in place, when it has presented a new token or URL that authorization
     /// accepted. Its media goes on. It is warned again before the new end.
     ///
-    /// - Parameter expiry: when the new permission expires; `nil` without an end.
+    /// - Parameters:
+    ///   - expiry: when the new permission expires; `nil` without an end.
+    ///   - owner: the new owner of the participant's resource, if that has an owner; `nil` to keep the owner.
     /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/expiryNotLater`` unless `expiry` is later than the
     ///   present one.
-    public func refreshAccess(of id: ParticipantID, until expiry: AccessExpiry?) async throws(RoomError) {
-        try await channel(of: id).change { model throws(RoomError) in
-            try model.accessRefreshed(of: id, until: expiry)
-        }
+    public func refreshAccess(
+        of id: ParticipantID,
+        until expiry: AccessExpiry?,
+        owner: OwnerProof? = nil
+    ) async throws(RoomError) {
+        try await channel(of: id).refreshAccess(of: id, until: expiry, owner: owner)
     }
 
     /// Ends a participant.

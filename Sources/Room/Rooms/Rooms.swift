@@ -39,8 +39,8 @@ public final class Rooms: Sendable {
         public let mids: [MID]
         /// The kind of the first media section.
         public let firstMediaKind: MediaKind
-        /// The proof of the token that created it; `nil` without a token.
-        public let owner: OwnerProof?
+        /// The owner; `nil` for a resource that was created without a token.
+        public internal(set) var owner: OwnerProof?
         /// The path of the endpoint that created it, as in the URL. A newly signed URL has the same.
         public let endpointPath: String?
         public internal(set) var local: LocalTransport
@@ -219,7 +219,7 @@ public final class Rooms: Sendable {
     ///   - data: its data channels; `nil` without.
     ///   - firstMediaKind: the kind of the first media section.
     ///   - mids: the media sections in the order of the description.
-    ///   - owner: the proof of the newcomer's token.
+    ///   - owner: the owner of the resource; `nil` for a newcomer without a token.
     ///   - endpointPath: the path of the WHIP or WHEP endpoint, as in the URL.
     /// - Throws: ``RoomError/endedDuringSetup`` when it has ended, ``RoomError/media(_:)`` when the media plane
     ///   refuses. The place is released in both cases.

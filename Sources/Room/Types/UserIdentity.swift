@@ -21,4 +21,7 @@ public struct UserIdentity: Hashable, Sendable, Codable {
 
     /// The name, if authorization vouches for it.
     public var authorizedName: String? { origin == .authorized ? name : nil }
+
+    /// Whether all clients with the identity are one user. Members see the names that others choose, and can choose the same.
+    var isProven: Bool { origin != .chosen }
 }

@@ -232,7 +232,7 @@ final class PublicResponder: HTTPResponder {
     }
 
     /// - Parameters:
-    ///   - owner: The token that opened the WHIP or WHEP session of the request.
+    ///   - owner: The owner of the WHIP or WHEP session of the request; `nil` for one that was opened without a token.
     ///   - network: The client's, for the log.
     /// - Throws: 401 or 403.
     func authorize(
@@ -244,7 +244,7 @@ final class PublicResponder: HTTPResponder {
         var authorization = await authorizer.authorize(action, credential, from: network)
         if authorization == .asOwner {
             let isOwner = owner == nil || owner == credential?.ownerProof
-            authorization = isOwner ? .allowed : credential == nil ? .unauthenticated : .forbidden
+            authorization = isOwner ? .allowed : credential == nil ? .unauthenticated : .notOwner
         }
         switch authorization {
         case .allowed: return
@@ -428,8 +428,11 @@ extension Response {
     }
 }
 
-extension Credential {
-    /// Proves that a later request comes from the client that opened a WHIP or WHEP session. `nil` for a signed URL:
-    /// later requests are for the session's own URL, which is secret.
-    var ownerProof: OwnerProof? { isOfURL ? nil : OwnerProof(token: token) }
+extension Authorization {
+    /// The refusal of a valid token that is not the owner's.
+    fileprivate static let notOwner = Self.refused(
+        reason: "This session belongs to another token: send that one, or one of the same user and the same app.",
+        isForbidden: true,
+        kind: .tokenInvalid
+    )
 }

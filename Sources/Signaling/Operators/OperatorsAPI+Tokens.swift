@@ -51,7 +51,7 @@ extension OperatorsAPI {
                         APIProperty("app", .string(1...64), "The app's ID. With one app it may be left out."),
                         APIProperty("channel", .string(1...64), required: true, "The channel that it is for."),
                         APIProperty("user", .string(1...64), required: true, "The user that it is for."),
-                        APIProperty("nonce", .string(0...128), "Normally empty."),
+                        APIProperty("nonce", .string(0...128), "Without it that of a strict token: see --app-token."),
                         expiresIn,
                     ]
                 ),
@@ -124,7 +124,7 @@ extension OperatorsAPI {
             let token = try key.token(
                 channelID: fields.value("channel")?.string ?? "",
                 userID: fields.value("user")?.string ?? "",
-                nonce: fields.value("nonce")?.string ?? "",
+                nonce: fields.value("nonce")?.string,
                 expiry: expiry
             )
             return ["token": .string(token.parameter), "expires_at": .integer(expiry)]

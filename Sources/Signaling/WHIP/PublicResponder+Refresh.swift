@@ -40,7 +40,12 @@ extension PublicResponder {
         )
         switch decision {
         case .allowed(let grants):
-            try await rooms.refreshAccess(of: session.participant, until: grants.permissions.expiry)
+            // A token that names no user owns the session itself, and expires: the new one takes the session over.
+            try await rooms.refreshAccess(
+                of: session.participant,
+                until: grants.permissions.expiry,
+                owner: credential?.ownerProof
+            )
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .denied(let reason):
             throw HTTPFailure(.forbidden, reason ?? "The new token does not permit what this session does.")

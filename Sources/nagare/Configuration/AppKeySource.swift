@@ -7,12 +7,14 @@ struct AppKeySource: Equatable, Sendable {
     /// Where it was set, for error messages.
     let origin: String
     var isEnabled = true
+    var mode = AppTokenMode.lenient
 
     /// The maximum number of apps.
     static let appsMax = 1_000
 
     static func == (left: Self, right: Self) -> Bool {
-        (left.appID, left.secret, left.isEnabled) == (right.appID, right.secret, right.isEnabled)
+        (left.appID, left.secret, left.isEnabled, left.mode)
+            == (right.appID, right.secret, right.isEnabled, right.mode)
     }
 
     /// `ID:@FILE` or `ID:KEY`.
@@ -33,7 +35,7 @@ struct AppKeySource: Equatable, Sendable {
     func key() throws(StartupError) -> AppKey {
         let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
         do throws(AppKey.Problem) {
-            return try AppKey(appID: appID, key: text, isEnabled: isEnabled)
+            return try AppKey(appID: appID, key: text, isEnabled: isEnabled, mode: mode)
         } catch {
             throw .usage(
                 "\(name) is no key of app \(appID): a key has 1 to \(AppKey.keyBytesMax) printable ASCII characters without "
@@ -126,7 +128,19 @@ extension SettingReader {
                 apps[index].isEnabled = false
             }
         }
+        if let mode = try appTokenMode() {
+            guard !apps.isEmpty else { throw .usage("--app-token needs --app.") }
+            for index in apps.indices { apps[index].mode = mode }
+        }
         return apps
+    }
+
+    private func appTokenMode() throws(StartupError) -> AppTokenMode? {
+        guard let entry = try entry(.appToken) else { return nil }
+        guard let mode = AppTokenMode(rawValue: entry.value) else {
+            throw .usage("\(entry.origin) is \"\(entry.value)\": write lenient or strict.")
+        }
+        return mode
     }
 
     /// The keys of signed URLs; their files are not read.

@@ -1,4 +1,5 @@
 import Logging
+import Room
 import SRTP
 import Signaling
 import Wire
@@ -208,6 +209,12 @@ extension NodeConfiguration {
         if isOpen, !isDevelopment {
             let who = http.ip.isLoopback ? "Anyone who reaches \(http) through a proxy" : "Anyone who reaches \(http)"
             warnings.append("\(who) can publish and watch: no token, key or authentication webhook is set.")
+        }
+        let policy = limits.rooms.duplicateUsers
+        if policy != .allow, !hasSignatureKeys, webhooks.authenticationURL == nil {
+            warnings.append(
+                "--duplicate-user \(policy.rawValue) does nothing: no signed token and no webhook names users here."
+            )
         }
         if tls == nil, !http.ip.isLoopback {
             warnings.append(

@@ -78,8 +78,9 @@ extension Setting {
                 default: .value("allow"),
                 "When a user joins a channel again: allow both connections, replace the old one, or refuse the new one.",
                 notes: """
-                    A user has a client_id. A client without a token chooses its own, so with replace it can end the \
-                    connections of any other such client. Users of app tokens are always replaced.
+                    A user has the client_id of its token or of the webhook's answer, or publishes to one signed URL. Clients \
+                    that choose their own client_id are always allowed, because others can choose the same. Users of app \
+                    tokens are always replaced.
                     """
             )
         case .resumeGrace:
@@ -342,6 +343,20 @@ extension Setting {
                 "id",
                 "Refuse the tokens of this app, and say that it is disabled.",
                 examples: ["studio"]
+            )
+        case .appToken:
+            SettingDeclaration(
+                .access,
+                .value,
+                "lenient|strict",
+                default: .value("lenient"),
+                "Accept all tokens of apps, or only strict ones, whose fields cannot be moved, as is recommended.",
+                notes: """
+                    The published hash does not say where a field ends: a token for channel room1 and user 2 also admits user 12 \
+                    of channel room, and ends the connection of that user. The nonce of a strict token is part of its hash, \
+                    begins with the lengths of channel and user ID, such as "4.2." for room and 12, and does not end in a digit. \
+                    "nagare token" makes strict tokens, which lenient nodes accept, too.
+                    """
             )
         case .urlKey:
             SettingDeclaration(

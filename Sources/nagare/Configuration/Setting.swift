@@ -33,6 +33,7 @@ enum Setting: String, CaseIterable, Sendable {
     case jwksCA = "jwks-ca"
     case app
     case appDisabled = "app-disabled"
+    case appToken = "app-token"
     case urlKey = "url-key"
     case urlValidity = "url-validity"
     case authWebhookURL = "auth-webhook-url"
@@ -102,7 +103,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     private static let reloadable: Set<Setting> = [
         .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .token, .jwtKey, .jwks, .app, .appDisabled,
-        .urlKey, .urlValidity, .adminToken,
+        .appToken, .urlKey, .urlValidity, .adminToken,
         .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .webhookTimeout, .webhookUser,
         .webhookPassword,
         .webhookSecret, .duplicateUser, .resumeGrace, .channelLifetime, .limit, .logLevel,

@@ -210,6 +210,18 @@ import Wire
         #expect(request.sendsAudio == true && request.sendsVideo == false)
     }
 
+    @Test func `the name that a client chose is another user's than the one that its token names`() throws {
+        let chosen = try Self.settings(#""client_id":"c""#)
+        #expect(chosen.joinRequest(id: SoraBench.id).user == UserIdentity("c", .chosen))
+        #expect(try Self.settings().joinRequest(id: SoraBench.id).user == nil)
+        var grants = Grants()
+        grants.clientID = "c"
+        for members in ["", #""client_id":"c""#, #""client_id":"d""#] {
+            let granted = try Self.settings(members, grants: grants)
+            #expect(granted.joinRequest(id: SoraBench.id).user == UserIdentity("c", .authorized))
+        }
+    }
+
     @Test func `a client's bundle_id applies only if permitted`() throws {
         var configuration = SoraConfiguration()
         configuration.acceptsBundleID = false

@@ -62,6 +62,33 @@ import Testing
         }
     }
 
+    @Test(
+        arguments: [
+            ("", "", .tokenMalformed), ("", "4.2.", .tokenInvalid), (nil, "5.1.", .tokenMalformed),
+            (nil, "4.2.", .tokenInvalid),
+        ] as [(String?, String, RefusalKind)]
+    )
+    func `a strict app's token with moved fields takes nobody's place, and says what is wrong`(
+        issued: String?,
+        presented: String,
+        kind: RefusalKind
+    ) async throws {
+        let (made, own) = try (
+            AppKey(appID: "live", key: "0123456789abcdef"),
+            AppKey(appID: "live", key: "0123456789abcdef", mode: .strict)
+        )
+        try await OperatorsBench.run(keys: AccessKeys(apps: AppKeys([own]))) { bench in
+            let real = try own.token(channelID: "room", userID: "12", expiry: 9_000_000_000).parameter
+            let session = try OpenSession(await bench.clients.post("/whip/room", Offers.publish, token: real))
+            let token = try made.token(channelID: "room1", userID: "2", nonce: issued, expiry: 9_000_000_000)
+            let moved: [String: JSONValue] = ["channelid": "room", "userid": "12", "nonce": .string(presented)]
+            let stolen = try AppToken(fields: token.fields.merging(moved) { $1 }).parameter
+            try expect(await bench.clients.post("/whip/room", Offers.publish, token: stolen), kind)
+            #expect(try await bench.clients.send(.get, session.path, token: stolen).status == .unauthorized)
+            #expect(try await bench.clients.send(.get, session.path, token: real).status == .noContent)
+        }
+    }
+
     @Test func `a channel of another app says so, to publishers, viewers and readers of its events`() async throws {
         let keys = AccessKeys(
             apps: AppKeys(try ["a", "b"].map { try AppKey(appID: $0, key: "0123456789abcdef") }),

@@ -186,7 +186,7 @@ private func forge(_ input: inout FuzzInput) {
 }
 
 func seedsAppToken() -> [(name: String, bytes: [UInt8])] {
-    let made = try? Keys.app.token(channelID: "lobby", userID: "user-7", expiry: 2_000_000_000)
+    let made = try? Keys.app.token(channelID: "lobby", userID: "user-7", nonce: "", expiry: 2_000_000_000)
     let altered = (0..<6).map { field in
         SeedWriter.make { seed in
             seed.byte(1)
