@@ -340,6 +340,7 @@ struct Node {
             logger: quiet,
             metrics: { await scrape().page.text },
             isReady: { await Self.isReady(drain, rooms) },
+            whyNotReady: { await Self.reasonAgainstClients(drain, rooms) ?? "takes no new clients" },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -418,8 +419,21 @@ struct Node {
     /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
     /// session may begin, because those sessions are on this node only.
     private static func isReady(_ drain: NodeDrain, _ rooms: Rooms) async -> Bool {
-        guard drain.state == .ready else { return false }
-        return await rooms.mode != .blockNewConnections
+        await reasonAgainstClients(drain, rooms) == nil
+    }
+
+    /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should.
+    private static func reasonAgainstClients(_ drain: NodeDrain, _ rooms: Rooms) async -> String? {
+        switch drain.state {
+        case .starting: return "takes no new clients: it starts, and not all listeners are up"
+        case .draining: return "takes no new clients: it drains"
+        case .stopping: return "takes no new clients: it stops"
+        case .ready: break
+        }
+        if rooms.isReplaced {
+            return "takes no new channels: a later start has its --node-name in the cluster; stop one of the two"
+        }
+        return await rooms.mode == .blockNewConnections ? "takes no new clients: its mode refuses new connections" : nil
     }
 
     // MARK: Metrics
@@ -439,6 +453,7 @@ struct Node {
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions
         snapshot.droppedMessages = await rooms.droppedMessages
+        snapshot.limitedChanges = await rooms.limitedChanges
         if configuration.metricsChannels > 0 {
             snapshot.channels = await rooms.busiestChannels(configuration.metricsChannels)
         }

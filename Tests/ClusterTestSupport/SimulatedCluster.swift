@@ -138,7 +138,7 @@ public struct SimulatedCluster: Sendable {
         let isUnknown = events.contains { event in
             switch event {
             case .enlisted, .storeChanged: true
-            case .fenced, .storeLost, .storeReturned, .viewChanged: false
+            case .fenced, .returned, .storeLost, .storeReturned, .viewChanged: false
             }
         }
         if isUnknown {

@@ -128,7 +128,8 @@ enum StoreFault: String, CaseIterable, Sendable {
             let membership = cluster.runs[index].membership
             let isLatest = latest[membership.instance.node]?.instance == membership.instance
             #expect(membership.isFenced == !isLatest)
-            let times = cluster.runs[index].events.count { $0 == .fenced }
+            let events = cluster.runs[index].events
+            let times = events.count { $0 == .fenced } - events.count { $0 == .returned }
             #expect(times == (isLatest ? 0 : 1))
         }
         Self.expectFewRequests(cluster)
@@ -138,8 +139,34 @@ enum StoreFault: String, CaseIterable, Sendable {
     private static func expectFewRequests(_ cluster: SimulatedCluster) {
         for run in cluster.runs {
             let seconds = ((run.endedAt ?? cluster.now) - run.startedAt).seconds
-            #expect(Double(run.requestsSent) <= seconds + 2)
+            let returns = run.events.count { $0 == .returned }
+            #expect(Double(run.requestsSent) <= seconds + 2 + 2 * Double(returns))
         }
+    }
+
+    @Test func `a node with the name of another one takes its place, and gives it back when it is gone`() throws {
+        var cluster = try Self.cluster(of: 4, seed: 3)
+        let (name, room) = (try Given.node("node-1"), try Given.room("kept"))
+        _ = cluster.attach(room, at: 1)
+        let later = try cluster.start(name, Given.record("us"), rooms: [Given.room("later")])
+        cluster.advance(by: .seconds(60))
+        #expect(cluster.runs[1].membership.isFenced && !cluster.runs[later].membership.isFenced)
+        #expect(cluster.runs[0].membership.view[name]?.record.region == "us")
+        let taken = cluster.runs[later].membership.instance
+        cluster.kill(later)
+        cluster.advance(by: .seconds(10))
+        let membership = cluster.runs[1].membership
+        #expect(!membership.isFenced && membership.takesNewRooms)
+        #expect(membership.instance.incarnation.rawValue > taken.incarnation.rawValue)
+        cluster.advance(by: .seconds(10))
+        Self.expectEqualViews(cluster, "the earlier run is the node again")
+        let entry = cluster.attach(room, at: 0)
+        #expect(entry?.nodes[name]?.incarnation == membership.instance.incarnation, "its rooms are told again")
+        // A third start is later than both.
+        let third = try cluster.start(name, Given.record("us"))
+        cluster.advance(by: .seconds(10))
+        #expect(cluster.runs[1].membership.isFenced && !cluster.runs[third].membership.isFenced)
+        Self.expectFewRequests(cluster)
     }
 
     @Test func `calm rooms cost no commands, and 10,000 come back in 10 s`() throws {

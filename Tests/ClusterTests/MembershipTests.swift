@@ -168,16 +168,100 @@ import Wire
         #expect(higher.events == [.viewChanged])
     }
 
-    @Test func `a higher incarnation of the node fences it for good`() throws {
-        var membership = try Self.enlisted()
-        #expect(membership.takesNewRooms)
-        var answer = try Self.answer()
+    /// What the store answers to a run that a later one of the node fences.
+    private static func fencing(absent: Set<NodeID> = [], graceMS: Int64 = 0) throws -> BeatAnswer {
+        var answer = try Self.answer(graceMS: graceMS, absent: absent)
         answer.isFenced = true
         answer.isKnown = false
-        #expect(try Self.beat(&membership, .success(answer), at: Self.start).events == [.fenced])
-        #expect(!membership.takesNewRooms)
-        let (beat, events) = try Self.beat(&membership, .success(Self.answer()), at: Self.start + .seconds(1))
-        #expect(beat.record == nil && events.isEmpty && membership.isFenced)
+        return answer
+    }
+
+    /// Takes the next request, which has to ask for an incarnation, and hands back what the store answers to it.
+    private static func enlist(
+        _ membership: inout Membership,
+        as result: Result<UInt32, StoreError>,
+        at now: Instant
+    ) throws -> [Membership.Event] {
+        guard case .enlist = membership.nextRequest(at: now) else { throw StoreError.malformed }
+        switch result {
+        case .success(let number):
+            let incarnation = try #require(NodeIncarnation(rawValue: number))
+            return membership.receivedEnlistment(.success(incarnation), at: now)
+        case .failure(let error): return membership.receivedEnlistment(.failure(error), at: now)
+        }
+    }
+
+    @Test func `a higher incarnation of the node fences it for as long as that run is there`() throws {
+        var membership = try Self.enlisted()
+        let own = try Given.node("a")
+        #expect(membership.takesNewRooms)
+        let first = try Self.beat(&membership, .success(Self.fencing()), at: Self.start)
+        #expect(first.events == [.fenced] && !membership.takesNewRooms)
+        // Nobody is absent in the grace of the store.
+        for (second, answer) in [
+            try Self.fencing(), try Self.fencing(absent: [try Given.node("b")]),
+            try Self.fencing(absent: [own], graceMS: 100_001),
+        ].enumerated() {
+            let next = try Self.beat(&membership, .success(answer), at: Self.start + .seconds(second + 1))
+            #expect(next.beat.record == nil && !next.events.contains(.fenced) && membership.isFenced)
+        }
+        let gone = try Self.fencing(absent: [own])
+        let (_, events) = try Self.beat(&membership, .success(gone), at: Self.start + .seconds(4))
+        #expect(events.isEmpty && membership.isFenced, "until it has a later incarnation")
+        let now = Self.start + .seconds(5)
+        #expect(try Self.enlist(&membership, as: .success(9), at: now) == [.returned, .enlisted])
+        #expect(membership.instance.incarnation.rawValue == 9 && membership.takesNewRooms)
+        let again = try Self.beat(&membership, .success(Self.answer()), at: now)
+        #expect(again.beat.instance == membership.instance && again.beat.record == membership.record)
+    }
+
+    @Test func `a node whose successor is gone takes a later incarnation than that one had`() throws {
+        var membership = try Self.enlisted()
+        let (own, later) = (try Given.node("a"), try Self.change("a", 12, "eu"))
+        try Self.beat(&membership, .success(Self.answer([later])), at: Self.start)
+        var answer = try Self.fencing(absent: [own])
+        try Self.beat(&membership, .success(answer), at: Self.start + .seconds(1))
+        #expect(try Self.enlist(&membership, as: .success(11), at: Self.start + .seconds(2)).isEmpty)
+        #expect(membership.isFenced)
+        // While the store is away, the other run may return.
+        let failed = try Self.enlist(&membership, as: .failure(.timedOut), at: Self.start + .seconds(3))
+        #expect(failed.isEmpty)
+        answer = try Self.fencing()
+        try Self.beat(&membership, .success(answer), at: Self.start + .seconds(4))
+        #expect(membership.isFenced)
+        try Self.beat(&membership, .success(Self.fencing(absent: [own])), at: Self.start + .seconds(5))
+        let events = try Self.enlist(&membership, as: .success(13), at: Self.start + .seconds(6))
+        #expect(events == [.returned, .enlisted] && !membership.isFenced)
+    }
+
+    @Test func `a run that drains leaves the name to the other one`() throws {
+        var membership = try Self.enlisted()
+        let gone = try Self.fencing(absent: [try Given.node("a")])
+        try membership.setRecord(Given.record("eu", .draining))
+        for second in 0..<3 {
+            let next = try Self.beat(&membership, .success(gone), at: Self.start + .seconds(second))
+            #expect(next.beat.record == nil || second == 0)
+        }
+        #expect(membership.isFenced)
+        try membership.setRecord(Given.record("eu"))
+        try Self.beat(&membership, .success(gone), at: Self.start + .seconds(3))
+        let events = try Self.enlist(&membership, as: .success(9), at: Self.start + .seconds(4))
+        #expect(events == [.returned, .enlisted])
+    }
+
+    @Test func `a store that lost the later run ends the fence after its grace only`() throws {
+        var membership = try Self.enlisted()
+        try Self.beat(&membership, .success(Self.fencing()), at: Self.start)
+        for (second, timeMS) in [(1, 100_000), (2, 111_999)] as [(Int, Int64)] {
+            var answer = try Self.answer(generation: 2, timeMS: timeMS, graceMS: 112_000)
+            answer.isKnown = false
+            let next = try Self.beat(&membership, .success(answer), at: Self.start + .seconds(second))
+            #expect(next.beat.record == nil && membership.isFenced, "the later run tells of itself again")
+        }
+        let answer = try Self.answer(generation: 2, timeMS: 112_000, graceMS: 112_000)
+        try Self.beat(&membership, .success(answer), at: Self.start + .seconds(3))
+        let events = try Self.enlist(&membership, as: .success(16), at: Self.start + .seconds(4))
+        #expect(events == [.returned, .enlisted])
     }
 
     @Test func `a record is told until the store has it, and measurements seldom`() throws {

@@ -465,3 +465,12 @@ def test_a_node_with_another_secret_gets_no_link(own_cluster: Cluster, join: Joi
     wait_until(lambda: cluster["a"].total("nagare_cluster_link_strangers_total") > 0, "a refused link", 10)
     assert cluster["c"].metrics()["nagare_cluster_links{state=up}"] == 0
     assert len(cluster.connections("c", channel)) == 1
+    # Both sides say so, whoever dials.
+    for name, others in (("a", "c"), ("b", "c"), ("c", "ab")):
+        cluster.await_metric(cluster[name], "nagare_cluster_links{state=refused}", len(others))
+        nodes = httpx.get(f"{cluster[name].admin}/clusterz").json()["nodes"]
+        assert {one["name"] for one in nodes if one.get("link") == "refused"} == set(others)
+        log = cluster[name].log_path.read_text(errors="replace")
+        lines = [line for line in log.splitlines() if "another --cluster-secret" in line]
+        assert all(any(f"node={other}" in line for line in lines) for other in others), log[-3000:]
+        assert all(" error " in line for line in lines), lines

@@ -137,12 +137,15 @@ def test_a_draining_node_sends_newcomers_away(cluster: Cluster, join: Join, chan
 
 
 def test_of_two_nodes_with_one_name_the_earlier_takes_no_new_channels(cluster: Cluster, channel: str) -> None:
-    earlier = cluster["b"]
+    earlier, link = cluster["b"], cluster.links["b"]
     present = post(earlier, f"/whip/{channel}", "sendonly")
     cluster.links["b"] = free_tcp_port()
     later = cluster.start("b")
     try:
         cluster.await_metric(earlier, "nagare_cluster_replaced{}", 1)
+        readiness = httpx.get(f"{earlier.admin}/readyz")
+        assert readiness.status_code == 503 and "--node-name" in readiness.text
+        assert earlier.metrics()["nagare_ready{}"] == 0
         # What it has goes on.
         more = post(earlier, f"/whep/{channel}", "recvonly")
         for one in (more, present):
@@ -165,5 +168,16 @@ def test_of_two_nodes_with_one_name_the_earlier_takes_no_new_channels(cluster: C
         for one, response in held:
             leave(one, response)
         assert later.metrics()["nagare_cluster_replaced{}"] == 0
+        assert httpx.get(f"{later.admin}/readyz").status_code == 200
     finally:
-        earlier.close()
+        later.close()
+        cluster.nodes["b"], cluster.links["b"] = earlier, link
+    # Without the later one it is the cluster's node again, and what begins there is found from elsewhere.
+    cluster.await_metric(earlier, "nagare_cluster_replaced{}", 0, 20)
+    wait_until(lambda: httpx.get(f"{earlier.admin}/readyz").status_code == 200, "readiness", 5, describe=earlier.log_tail)
+    cluster.await_metric(cluster["a"], "nagare_cluster_nodes{state=ready}", 1, 15)
+    again = post(earlier, f"/whip/{channel}-again", "sendonly")
+    found = post(cluster["a"], f"/whep/{channel}-again?redirected=1", "recvonly")
+    cluster.await_members(f"{channel}-again", 2)
+    leave(cluster["a"], found)
+    leave(earlier, again)

@@ -6,6 +6,8 @@ import subprocess
 import time
 from typing import Callable
 
+import httpx
+
 from harness.builtin import BuiltInPage
 from harness.chromium import ChromiumPage
 from harness.module import run
@@ -102,6 +104,52 @@ def test_a_member_receives_what_it_subscribes_to(open_page: OpenPage, node: Node
     run(viewer, "await window.channel.subscribe()")
     plays(viewer, "the picture after a subscription to everybody")
     wait_until(lambda: not media_ends(viewer, "audio")(), "sound", 5)
+
+
+def operator_mutes(node: Node, channel: str, user: str, is_muted: bool) -> None:
+    path = f"{node.admin}/v1/channels/{channel}/members/{user}/mute"
+    assert httpx.post(path, json={"kind": "audio", "muted": is_muted}).json() == {"changed": 1}
+
+
+def test_an_unmute_under_an_operators_mute_is_refused_and_shown(
+    open_page: OpenPage, node: Node, channel: str
+) -> None:
+    page = BuiltInPage(open_page(node.origin))
+    page.join(channel, name="Hanako")
+    page.shows(f"You are in “{channel}”")
+    speaker = member(open_page, node, channel, "otto")
+    viewer = member(open_page, node, channel, "zoe", autoPublish=False)
+    is_muted = "window.channel.isMuted('audio')"
+    wait_until(lambda: speaker.evaluate(is_muted) is False, "the microphone", 5)
+    operator_mutes(node, channel, "otto", True)
+    wait_until(lambda: speaker.evaluate(is_muted), "the operator's mute", 5)
+    run(
+        speaker,
+        "window.changes = []; window.channel.addEventListener('localTrackChanged', ({ detail }) =>"
+        " window.changes.push([detail.kind, detail.muted]))",
+    )
+    said = "(promise) => promise.then(() => 'SENT', ({ reason, message }) => [reason, message])"
+    reason, message = run(speaker, f"return ({said})(window.channel.mute('audio', false))")
+    assert reason == "MUTED-BY-OPERATOR" and "operator" in message
+    assert speaker.evaluate(is_muted) and not speaker.evaluate("window.channel.microphoneTrack.enabled")
+    assert ["audio", False] not in speaker.evaluate("window.changes"), "the module says that it is sent"
+    # The same by another way, which opens the device again; the camera is not concerned.
+    assert run(speaker, f"return ({said})(window.channel.publish({{ camera: false }}))")[0] == "MUTED-BY-OPERATOR"
+    assert speaker.evaluate(is_muted) and not speaker.evaluate("window.channel.isMuted('video')")
+    others = "window.channel.users.find((one) => one.id === 'otto')?.connections[0]?.audioMuted"
+    wait_until(lambda: viewer.evaluate(others) is True, "the mute at the other", 5)
+    operator_mutes(node, channel, "otto", False)
+    assert run(speaker, f"return ({said})(window.channel.mute('audio', false))") == "SENT"
+    wait_until(lambda: viewer.evaluate(others) is False, "the unmute at the other", 5)
+    assert speaker.evaluate("window.channel.microphoneTrack.enabled")
+    # In the node's page, the button stays pressed, and the page says why.
+    user = page.evaluate("window.nagare.channel.user")
+    operator_mutes(node, channel, user, True)
+    page.shows("An operator turned your microphone off")
+    wait_until(lambda: page.pressed("#mute") == "true", "the pressed button", 5)
+    page.click("#mute")
+    page.shows("only an operator can unmute")
+    assert page.pressed("#mute") == "true"
 
 
 KEY = ("--jwt-key", "hs256:0123456789abcdef0123456789abcdef")

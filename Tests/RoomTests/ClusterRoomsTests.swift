@@ -416,6 +416,26 @@ struct ClusterRoomsTests {
         #expect(await bench.members(at: 1).count == 1)
     }
 
+    @Test func `other nodes are told of a member's changes within its budget, and of the latest`() async throws {
+        let bench = ClusterBench(2)
+        let member = try await bench.join(.sendonly, at: 0)
+        _ = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        let (rooms, id) = (bench.nodes[0].rooms, member.participant)
+        for number in 1...100 {
+            try await rooms.setMuted(number.isMultiple(of: 2), kind: .video, of: id, by: .member)
+            try await rooms.changeMetadata("\(number)", of: id, isPushed: false)
+        }
+        var generator = SeededGenerator(seed: 1)
+        var messages = 0
+        while await bench.cluster.deliverOne(using: &generator) { messages += 1 }
+        #expect(messages == 10)
+        #expect(await rooms.connection(of: id)?.member.metadataJSON == "100", "its own node has the latest")
+        await bench.pass(seconds: 1)
+        let known = try #require(await bench.nodes[1].rooms.connection(of: id))
+        #expect(known.member.metadataJSON == "100" && known.muted == [.video])
+    }
+
     @Test func `what an operator asks for a receiver is done at its node`() async throws {
         let bench = ClusterBench(2)
         let publisher = try await bench.join(.sendonly, at: 0)

@@ -64,7 +64,8 @@ struct PropertyWorld {
     }
 
     let run: SeededRun
-    var model = SynchronousNode(loopCount: 2)
+    /// The budget of members' own changes has tests of its own.
+    var model = SynchronousNode(limits: RoomLimits(changeBurst: 10_000), loopCount: 2)
     var people: [ParticipantID: Person] = [:]
     var peers: [ParticipantID: PeerID] = [:]
     var locations: [PeerID: MediaLocation] = [:]

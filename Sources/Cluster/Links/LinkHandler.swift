@@ -15,6 +15,8 @@ final class LinkHandler: ChannelInboundHandler {
         /// A frame that ends the connection.
         let refused: (LinkFrameError) -> Void
         let closed: () -> Void
+        /// An error that ends the connection, such as that of its handshake.
+        var failed: (any Error) -> Void = { _ in }
     }
 
     private let owner: Owner
@@ -68,5 +70,8 @@ final class LinkHandler: ChannelInboundHandler {
         context.fireChannelInactive()
     }
 
-    func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
+    func errorCaught(context: ChannelHandlerContext, error: any Error) {
+        owner.failed(error)
+        context.close(promise: nil)
+    }
 }

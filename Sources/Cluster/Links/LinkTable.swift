@@ -45,7 +45,11 @@ public struct LinkTable: Sendable {
 
     /// A link as operators see it.
     public struct Status: Hashable, Sendable {
-        public enum State: String, CaseIterable, Hashable, Sendable { case connecting, up, suspect, down }
+        public enum State: String, CaseIterable, Hashable, Sendable {
+            case connecting, up, suspect, down
+            /// The nodes have no common secret.
+            case refused
+        }
         public var state: State
         public var roundTrip: Interval?
     }
@@ -108,11 +112,16 @@ public struct LinkTable: Sendable {
     /// The most nodes with links.
     public static let linksMax = 1_024
 
-    private let own: LinkHello
+    /// What this node says of itself on new connections.
+    public private(set) var own: LinkHello
     private var peers: [NodeID: Peer] = [:]
     private var nodeOfConnection: [ConnectionID: NodeID] = [:]
     private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
     private var bars = LinkBars()
+    /// Nodes that have no secret in common with this one, as the store tells.
+    private var otherSecrets: Set<NodeID> = []
+    /// Nodes that refused this one's secret when it dialed them last, while a link to them is needed.
+    private var refusing: Set<NodeID> = []
     private var pingNext: UInt64 = 1
     private var tickedAt: Instant?
     /// Before this time nobody is accused.
@@ -122,6 +131,10 @@ public struct LinkTable: Sendable {
         self.own = own
         accusesFrom = now
     }
+
+    /// This run has a later incarnation from now on. With the earlier one in its hello, its links would give way to those of
+    /// another run of the node that is still there.
+    public mutating func setInstance(_ instance: NodeInstance) { own.instance = instance }
 
     // MARK: What is wanted
 
@@ -149,6 +162,10 @@ public struct LinkTable: Sendable {
         var actions: [Action] = []
         let before = addresses
         addresses = Dictionary(known.map { ($0.instance.node, $0) }, uniquingKeysWith: { $1 })
+        refusing = refusing.filter { node in
+            guard let entry = addresses[node], let earlier = before[node] else { return false }
+            return entry == earlier
+        }
         for (node, entry) in addresses.sorted(by: { $0.key < $1.key }) where peers[node] != nil {
             guard before[node].map({ $0 != entry }) ?? true else { continue }
             bars.lift(node)
@@ -166,6 +183,16 @@ public struct LinkTable: Sendable {
         return actions
     }
 
+    /// Sets the nodes that have no secret in common with this one, as the store tells. It does nothing to their links and
+    /// dials: a store that is wrong must not separate nodes.
+    ///
+    /// - Returns: the nodes of which this is news.
+    public mutating func setOtherSecrets(_ nodes: Set<NodeID>) -> [NodeID] {
+        let before = otherSecrets
+        otherSecrets = nodes
+        return nodes.subtracting(before).subtracting(refusing).filter { peers[$0]?.link == nil }.sorted()
+    }
+
     private mutating func dialIfNeeded(_ node: NodeID, at now: Instant) -> [Action] {
         guard let peer = peers[node], peer.wants > 0, peer.link == nil, !peer.isDialing else { return [] }
         guard let address = addresses[node]?.address, !address.isEmpty else { return [] }
@@ -180,16 +207,31 @@ public struct LinkTable: Sendable {
             return
         }
         peers[node] = nil
+        refusing.remove(node)
     }
 
     // MARK: Connections
 
     /// A node could not be dialed, or did not say hello.
     public mutating func dialFailed(_ node: NodeID, at now: Instant) {
+        refusing.remove(node)
         guard peers[node] != nil else { return }
         peers[node]?.isDialing = false
         scheduleDial(node, at: now)
         forgetIfUnused(node)
+    }
+
+    /// A node that was dialed refused this one's secret. It is left alone for a while.
+    ///
+    /// - Returns: whether this is news.
+    public mutating func dialRefused(_ node: NodeID, at now: Instant) -> Bool {
+        guard let peer = peers[node] else { return false }
+        let isNew = peer.link == nil && !otherSecrets.contains(node) && !refusing.contains(node)
+        refusing.insert(node)
+        peers[node]?.isDialing = false
+        bars.hold(node, at: now)
+        forgetIfUnused(node)
+        return isNew
     }
 
     private mutating func scheduleDial(_ node: NodeID, at now: Instant) {
@@ -213,6 +255,7 @@ public struct LinkTable: Sendable {
             forgetIfUnused(node)
             return [.close(connection, refusal)]
         }
+        refusing.remove(node)
         var actions: [Action] = []
         if let link = peers[node]?.link {
             if link.hello.instance == hello.instance, link.hello.media == hello.media {
@@ -338,11 +381,15 @@ public struct LinkTable: Sendable {
     public func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
 
     public func status(at now: Instant) -> [NodeID: Status] {
-        peers.mapValues { peer in
+        var status = peers.mapValues { peer in
             guard let link = peer.link else { return Status(state: peer.lostAt == nil ? .connecting : .down) }
             let isSuspect = now - link.heardAt >= Self.suspectAfter
             return Status(state: isSuspect ? .suspect : .up, roundTrip: link.roundTrip)
         }
+        for node in otherSecrets.union(refusing) where peers[node]?.link == nil {
+            status[node] = Status(state: .refused)
+        }
+        return status
     }
 
     // MARK: Who is dead

@@ -64,6 +64,7 @@ extension NodeLinks {
         // A closed connection has none.
         let address = channel.remoteAddress?.ipAddress ?? "-"
         var hasHello = false
+        var refusal: (any Error)?
         var goodbye: LinkGoodbye?
         return LinkHandler(
             LinkHandler.Owner(
@@ -97,14 +98,24 @@ extension NodeLinks {
                         if state.mayLogStranger(at: now) {
                             logger.debug("connection without a hello ended", metadata: ["address": "\(address)"])
                         }
-                        if let dialed { state.table.dialFailed(dialed, at: now) }
+                        if let dialed { dialEnded(dialed, refusal, state) }
                     }
                     guard !state.isStopped else { return }
                     perform(state.table.disconnected(id, goodbye: goodbye, at: now), state)
+                },
+                failed: { error in
+                    if LinkSecurity.isRefusal(error) { refusal = error }
                 }
             ),
             helloTimeout: helloTimeout
         )
+    }
+
+    /// A dialed connection ended before the other side's hello.
+    private func dialEnded(_ node: NodeID, _ refusal: (any Error)?, _ state: LoopState) {
+        guard let refusal else { return state.table.dialFailed(node, at: now) }
+        guard state.table.dialRefused(node, at: now) else { return }
+        logger.error(Self.otherSecret, metadata: ["node": "\(node)", "error": "\(refusal)"])
     }
 
     private func report(_ actions: [LinkTable.Action], about hello: LinkHello) {

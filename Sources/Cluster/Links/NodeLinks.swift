@@ -51,11 +51,14 @@ package final class NodeLinks: ChannelLinks {
         }
     }
 
+    static let otherSecret: Logger.Message =
+        "Another node has another --cluster-secret. The two have no link, and members of a channel on both do not see each other. Give both the same secret, and restart the one that had another."
+    /// Nodes with another secret that have a line in the log each time that the store tells of changes, which may be wrong.
+    private static let otherSecretLinesMax = 16
     /// Bytes that may wait to be sent over one link.
     private static let queuedBytesMax = 32 << 20
     private static let tickInterval = TimeAmount.milliseconds(100)
 
-    let own: LinkHello
     let security: LinkSecurity
     private let clock: RoomClock
     let helloTimeout: TimeAmount
@@ -73,7 +76,6 @@ package final class NodeLinks: ChannelLinks {
         helloTimeout: Duration = .seconds(5),
         logger: Logger
     ) async {
-        self.own = own
         self.security = security
         self.clock = clock
         self.helloTimeout = TimeAmount(helloTimeout)
@@ -90,6 +92,8 @@ package final class NodeLinks: ChannelLinks {
     }
 
     var now: Instant { clock.now().instant }
+    /// What this node says of itself on new connections; on the event loop only.
+    var own: LinkHello { loop.value.table.own }
 
     package var counters: LinkCounters { shared.withLock { $0.counters } }
     /// The links as they were at the last tick.
@@ -161,6 +165,24 @@ package final class NodeLinks: ChannelLinks {
     /// Tells the addresses of the other nodes' link listeners.
     package func setAddresses(_ known: [(instance: NodeInstance, address: String)]) {
         onLoop { $0.table.setAddresses(known, at: $1) }
+    }
+
+    /// This run has a later incarnation from now on.
+    package func setInstance(_ instance: NodeInstance) {
+        onLoop { state, _ in
+            state.table.setInstance(instance)
+            return []
+        }
+    }
+
+    /// Tells which nodes have no secret in common with this one.
+    package func setOtherSecrets(_ nodes: Set<NodeID>) {
+        onLoop { [self] state, _ in
+            for node in state.table.setOtherSecrets(nodes).prefix(Self.otherSecretLinesMax) {
+                logger.error(Self.otherSecret, metadata: ["node": "\(node)"])
+            }
+            return []
+        }
     }
 
     /// Asks a node.

@@ -64,6 +64,16 @@ public struct ClusterView: Hashable, Sendable {
         return true
     }
 
+    /// The present nodes that have no secret in common with the node of a record.
+    func withOtherSecrets(than own: NodeRecord) -> Set<NodeID> {
+        Set(
+            members.lazy.filter { _, member in
+                !member.isAbsent && member.record.state != .stopping && !member.record.sharesSecret(with: own)
+            }
+            .map(\.key)
+        )
+    }
+
     /// The nodes that take new rooms, in the order of their names.
     public var ready: [Member] {
         members.values.filter { $0.record.state == .ready && !$0.isAbsent }

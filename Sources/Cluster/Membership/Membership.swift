@@ -16,8 +16,10 @@ public struct Membership: Sendable {
     public enum Event: Hashable, Sendable {
         /// The store assigned the incarnation in ``Membership/instance``. All rooms have to be attached.
         case enlisted
-        /// Another run of this node has a higher incarnation. This one takes no new rooms any more.
+        /// Another run of this node has a higher incarnation. This one takes no new rooms.
         case fenced
+        /// That run is gone. This one has a later incarnation, and takes new rooms again.
+        case returned
         /// The store lost what it knew, wholly (``StoreIncident/emptied``) or in part (``StoreIncident/olderCopy``). All rooms
         /// have to be attached again.
         case storeChanged(StoreIncident)
@@ -45,7 +47,7 @@ public struct Membership: Sendable {
     public private(set) var instance: NodeInstance
     public private(set) var record: NodeRecord
     public private(set) var view = ClusterView()
-    /// A higher incarnation of this node exists. That never ends.
+    /// A higher incarnation of this node exists, and is there as far as the store tells.
     public private(set) var isFenced = false
     /// The last request was answered.
     public private(set) var isStoreUp = false
@@ -54,6 +56,10 @@ public struct Membership: Sendable {
     /// The last incarnation that an earlier run had from the store, as far as is known.
     private var previous: NodeIncarnation?
     private var enlistments = 0
+    /// The run that fences this one is gone: the next request asks for a later incarnation.
+    private var isReturning = false
+    /// The highest incarnation of this node that the store told of.
+    private var successor: NodeIncarnation?
     private var generator: SplitMix64
     private var nextRequestAt: Instant
     private var isRequestUnderWay = false
@@ -171,7 +177,7 @@ public struct Membership: Sendable {
         isRequestUnderWay = true
         nextRequestAt = now + Self.period
         let candidate = StoreGeneration(using: &generator)
-        guard instance.incarnation.isAssigned else {
+        guard instance.incarnation.isAssigned, !isReturning else {
             return .enlist(Enlist(node: instance.node, candidate: candidate))
         }
         telling = recordToTell(at: now)
@@ -204,9 +210,15 @@ public struct Membership: Sendable {
         guard isRequestUnderWay else { return [] }
         isRequestUnderWay = false
         switch result {
-        case .failure(let error): return failed(error)
+        case .failure(let error):
+            // The other run may be back before the store is.
+            isReturning = false
+            return failed(error)
         case .success(let incarnation):
-            guard incarnation.isAssigned else { return failed(.malformed) }
+            guard incarnation.isAssigned else {
+                isReturning = false
+                return failed(.malformed)
+            }
             enlistments += 1
             // A store that lost its data gives numbers again until the heartbeats of the others raise them. With one that
             // it had, the node would be ignored by those who know the later one. With that of another node, the two would
@@ -216,7 +228,11 @@ public struct Membership: Sendable {
             instance = NodeInstance(node: instance.node, incarnation: incarnation)
             // The first heartbeat needs no pause.
             nextRequestAt = now
-            return succeeded() + [.enlisted]
+            guard isFenced else { return succeeded() + [.enlisted] }
+            isFenced = false
+            isReturning = false
+            told = nil
+            return succeeded() + [.returned, .enlisted]
         }
     }
 
@@ -236,10 +252,11 @@ public struct Membership: Sendable {
         }
     }
 
-    /// The highest incarnation of the store that this node knows of, of an earlier run of its own and of others.
+    /// The highest incarnation of the store that this node knows of, of its own runs and of others.
     private var highestKnown: UInt32 {
         let others = view.members.values.map(\.instance.incarnation)
-        return ((previous.map { [$0] } ?? []) + others).filter(\.isAssigned).map(\.rawValue).max() ?? 0
+        let own = [previous, successor, instance.incarnation].compactMap(\.self)
+        return (own + others).filter(\.isAssigned).map(\.rawValue).max() ?? 0
     }
 
     private mutating func failed(_ error: StoreError) -> [Event] {
@@ -275,9 +292,21 @@ public struct Membership: Sendable {
         answeredMS = answer.timeMS
         if answer.cursor >= answer.revision { hasWholeView = true }
         graceMS = answer.graceMS
-        if isFencedBy(answer), !isFenced {
+        let isFencedNow = isFencedBy(answer)
+        if isFencedNow, !isFenced {
             isFenced = true
             events.append(.fenced)
+        }
+        for other in answer.changes.map(\.instance) where other.node == instance.node {
+            if other.incarnation.rawValue > successor?.rawValue ?? 0 { successor = other.incarnation }
+        }
+        // Heartbeats of a fenced run keep nobody present, so it is the other one that is absent. Nobody is before the end of the
+        // grace, in which a run tells a store of itself again that lost it. A run that drains leaves the name to the other one,
+        // which may be late only.
+        let isGone = !isFencedNow || answer.absent.contains(instance.node)
+        if isFenced, isGone, record.state == .ready, answer.timeMS >= answer.graceMS {
+            isReturning = true
+            enlistments = 0
         }
         if take(answer, at: now) { events.append(.viewChanged) }
         attachAwaited(at: now)

@@ -13,6 +13,8 @@ package struct ClusterConfiguration: Sendable {
     /// sent here by other nodes.
     package var publicURL = ""
     package var build = ""
+    /// See ``NodeRecord/secretIdentities``.
+    var secretIdentities: [String] = []
     /// A folder that outlives the process, for the view of the cluster; `nil` without.
     package var stateDirectory: String?
 

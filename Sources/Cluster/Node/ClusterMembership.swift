@@ -10,6 +10,8 @@ package actor ClusterMembership {
         case viewChanged(ClusterView)
         /// The store told of a room that was attached later than it began here.
         case found(RoomName, RoomEntry)
+        /// The node has a later incarnation than it started with, see ``Membership/Event/returned``.
+        case returned(NodeInstance)
     }
 
     private static let tickInterval = Duration.milliseconds(100)
@@ -55,6 +57,7 @@ package actor ClusterMembership {
         record.publicURL = configuration.publicURL
         record.linkAddress = configuration.linkAddress
         record.build = configuration.build
+        record.secretIdentities = configuration.secretIdentities
         let saved = file?.load()
         savedView = saved
         membership = try Membership(
@@ -165,6 +168,12 @@ package actor ClusterMembership {
                     "A later start of a node with this name is in the cluster. This one takes no new rooms. Give every node a --node-name of its own, and stop one of the two.",
                     metadata: ["node": "\(membership.instance)"]
                 )
+            case .returned:
+                logger.notice(
+                    "The later start of a node with this name is gone. This one takes new rooms again.",
+                    metadata: ["node": "\(membership.instance)"]
+                )
+                onEvent(.returned(membership.instance))
             case .storeChanged(let incident):
                 incidents.note(incident)
                 logger.warning(

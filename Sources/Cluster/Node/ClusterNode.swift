@@ -80,6 +80,8 @@ package final class ClusterNode: Sendable {
         incidents: StoreIncidents = StoreIncidents(),
         logger: Logger
     ) async throws(RecordTooLong) {
+        var configuration = configuration
+        configuration.secretIdentities = security.identities
         let (events, continuation) = AsyncStream.makeStream(
             of: ClusterMembership.Event.self,
             bufferingPolicy: .bufferingNewest(65_536)
@@ -145,7 +147,7 @@ package final class ClusterNode: Sendable {
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 guard let self else { return }
                 await tick(await measure())
-                if isFenced { rooms.setReplaced() }
+                rooms.setReplaced(isFenced)
             }
         }
         tasks.withLock { $0.append(ticks) }
@@ -213,8 +215,11 @@ package final class ClusterNode: Sendable {
                 await awaitReturn(of: node, with: before)
             }
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
+            let own = await membership.record
+            links.setOtherSecrets(view.withOtherSecrets(than: own))
         case .found(let room, let entry):
             if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
+        case .returned(let instance): links.setInstance(instance)
         }
     }
 
@@ -332,7 +337,7 @@ package final class ClusterNode: Sendable {
         state.withLock { ClusterView.Member(instance: $0.instance, record: $0.record) }
     }
     package var isStoreUp: Bool { state.withLock { $0.isStoreUp } }
-    /// Whether a later start with this node's name is in the cluster.
+    /// Whether a later start with this node's name is in the cluster, and is there.
     package var isFenced: Bool { state.withLock { $0.isFenced } }
     package var linkCounters: LinkCounters { links.counters }
     package var roomCounters: ClusterRoomsCounters {

@@ -1,5 +1,5 @@
-// Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts and updates of
-// every minute.
+// Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts, changes that wait
+// for a budget, and updates of every minute.
 
 import Wire
 
@@ -31,6 +31,7 @@ extension ChannelModel {
             }
         }
         for id in graceDeadlines.due(through: now.second) { graceEnded(id, into: &effects) }
+        for id in changeDeadlines.due(through: now.second) { ownChangesDue(of: id, into: &effects) }
         updateRecentSpeakers(into: &effects)
         for id in updateDeadlines.due(through: now.second) { update(id, into: &effects) }
         return effects
@@ -147,5 +148,6 @@ extension ChannelModel {
         if let second = participant.resumption?.interruption?.deadlineSecond {
             graceDeadlines.cancel(order: participant.order, at: second)
         }
+        cancelChangeDeadline(participant)
     }
 }

@@ -31,6 +31,7 @@ extension ChannelModel {
         var participant = Participant(request, role: firstRole(of: request), as: place, at: now)
         participant.mutedByOperator = hold(of: participant.member.clientID).muted
         participant.resumption = resumeSecret.map(Resumption.init)
+        participant.changes = OwnChanges(limits: limits, at: now.instant)
         scheduleSetupTimeout(&participant)
         state.add(participant)
         participantOfPeer[participant.peer] = participant.id

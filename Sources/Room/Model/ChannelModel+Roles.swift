@@ -33,8 +33,9 @@ extension ChannelModel {
     /// Makes an active member host or audience. It does nothing when the member has the role.
     ///
     /// - Throws: ``RoomError/participantUnknown`` unless it is active, ``RoomError/rolesUnused``,
-    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden``, ``RoomError/publishersFull``, and
-    ///   ``RoomError/audienceByOperator`` when an operator keeps the member's user in the audience.
+    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden``, ``RoomError/publishersFull``,
+    ///   ``RoomError/changesTooFrequent``, and ``RoomError/audienceByOperator`` when an operator keeps the member's user in
+    ///   the audience.
     package mutating func roleRequested(
         _ role: ChannelRole,
         of id: ParticipantID,
@@ -58,13 +59,16 @@ extension ChannelModel {
     ) throws(RoomError) -> [Effect] {
         let id = participant.id
         if participant.isRemote { return [.request(.role(id, role), of: participant.location.node)] }
-        var effects: [Effect] = []
-        switch role {
-        case .host:
+        if role == .host {
             guard participant.mayPublish else { throw .publishingForbidden }
             guard state.publishers.count < limits.publishersPerChannelMax else { throw .publishersFull }
-            becameHost(participant, into: &effects)
-        case .audience: becameAudience(participant, into: &effects)
+        }
+        var effects: [Effect] = []
+        if initiator == .member { try takeChange(of: id, into: &effects) }
+        guard let before = participants[id] else { return effects }
+        switch role {
+        case .host: becameHost(before, into: &effects)
+        case .audience: becameAudience(before, into: &effects)
         }
         if participant.isConnected, participant.receivesNotifications, participant.options != nil {
             effects.append(.notify(.roleChanged(role, by: initiator), to: [id]))
@@ -139,6 +143,7 @@ extension ChannelModel {
             return []
         }
         participants[id] = after
+        if initiator == .member { ownStateChanged(since: before) }
         var effects: [Effect] = []
         if after.mutedByOperator != before.mutedByOperator {
             updateSlots(thatMayPlay: id, into: &effects)
@@ -147,8 +152,7 @@ extension ChannelModel {
                 effects.append(.notify(.muted(kind, isMuted: isMuted, by: initiator), to: [id]))
             }
         }
-        announceTracks(of: id, changedFrom: before.tracks, into: &effects)
-        if after.muted != before.muted { changed(into: &effects) }
+        announceOwnState(since: before, into: &effects)
         return effects
     }
 
@@ -164,13 +168,27 @@ extension ChannelModel {
 // MARK: - Metadata
 
 extension ChannelModel {
-    /// A member replaces what notifications say of it from now on. Nobody is notified of the change itself.
+    /// A member replaces what notifications say of it from now on. Other nodes are told of it, and nobody else.
     ///
-    /// - Parameter json: JSON text.
-    /// - Throws: ``RoomError/participantUnknown``.
-    package mutating func metadataChanged(to json: String, of id: ParticipantID) throws(RoomError) -> [Effect] {
-        guard participants[id] != nil else { throw .participantUnknown }
+    /// - Parameters:
+    ///   - json: JSON text.
+    ///   - isPushed: whether the caller tells all members of the change itself.
+    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/changesTooFrequent`` for a change that is pushed. Nothing
+    ///   has changed then.
+    package mutating func metadataChanged(
+        to json: String,
+        of id: ParticipantID,
+        isPushed: Bool
+    ) throws(RoomError) -> [Effect] {
+        guard let before = participants[id] else { throw .participantUnknown }
+        var effects: [Effect] = []
+        if isPushed { try takeChange(of: id, into: &effects) }
+        guard before.member.updatedMetadataJSON != json else { return effects }
         participants[id]?.member.updatedMetadataJSON = json
-        return []
+        if !isPushed {
+            ownStateChanged(since: before)
+            announceOwnState(since: before, into: &effects)
+        }
+        return effects
     }
 }

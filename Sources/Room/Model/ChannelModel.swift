@@ -67,6 +67,10 @@ package struct ChannelModel: Sendable, Codable {
     var setupDeadlines = DeadlineWheel()
     /// The ends of the grace times of interrupted participants.
     var graceDeadlines = DeadlineWheel()
+    /// When others are told of changes that wait for their members' budgets.
+    var changeDeadlines = DeadlineWheel()
+    /// Changes beyond the budgets of their members, since ``takeLimitedChanges()``.
+    var limitedChanges: [ChangeLimit: UInt64] = [:]
     /// Members, slots and filter rules visited so far. Tests measure the model's work in it.
     var workDone = 0
 
@@ -82,7 +86,7 @@ package struct ChannelModel: Sendable, Codable {
     package var isEmpty: Bool {
         isUnused && participants.isEmpty && viewers.isEmpty && participantOfPeer.isEmpty && updateDeadlines.isEmpty
             && state.extended.isEmpty && state.users.isEmpty && lifetimeDeadlines.isEmpty && expiryDeadlines.isEmpty
-            && setupDeadlines.isEmpty && graceDeadlines.isEmpty
+            && setupDeadlines.isEmpty && graceDeadlines.isEmpty && changeDeadlines.isEmpty
     }
 
     /// What the node knows of the channel.
@@ -94,7 +98,7 @@ package struct ChannelModel: Sendable, Codable {
             connections: state.counts.subtracting(state.remote.counts),
             nextDeadlineSecond: [
                 updateDeadlines.earliest, lifetimeDeadlines.earliest, expiryDeadlines.earliest,
-                setupDeadlines.earliest, graceDeadlines.earliest,
+                setupDeadlines.earliest, graceDeadlines.earliest, changeDeadlines.earliest,
                 state.session?.recentSpeakers.deadlineSecond, state.session?.endSecond,
             ].compactMap(\.self).min()
         )

@@ -85,6 +85,8 @@ package struct NodeModel: Sendable {
     package internal(set) var admissions = AdmissionCounts()
     /// Messages between participants that were dropped.
     package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
+    /// Changes of members beyond their budgets.
+    package private(set) var limitedChanges: [ChangeLimit: UInt64] = [:]
     var blocks = BlockTable()
     var endedPlaces = EndedPlaces()
 
@@ -162,6 +164,9 @@ package struct NodeModel: Sendable {
 
     /// A message between participants was dropped.
     package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }
+
+    /// Members of a channel made changes beyond their budgets.
+    mutating func changesLimited(_ counts: [ChangeLimit: UInt64]) { limitedChanges.merge(counts, uniquingKeysWith: &+) }
 
     // MARK: Identifiers
 

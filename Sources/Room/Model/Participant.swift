@@ -63,8 +63,11 @@ struct Participant: Sendable, Codable {
     var negotiatedPublications: [Publication] = []
     /// Whether others were notified of it.
     var isAnnounced = false
+    /// What it muted last. Others may not know it yet: see ``known``.
     var mutedByItself: Set<MediaKind> = []
     var mutedByOperator: Set<MediaKind> = []
+    /// The budget of its changes of itself; `nil` for a member of another node, which has the budget.
+    var changes: OwnChanges?
     /// The quality of its network.
     var quality = LinkQuality.unknown
     /// The tracks with speech at present.
@@ -141,8 +144,8 @@ struct Participant: Sendable, Codable {
     var isLive: Bool { isConnected && role.publishes }
     /// The tracks that it publishes.
     var publications: [Publication] { role.publishes ? negotiatedPublications : [] }
-    /// The kinds that it or an operator muted.
-    var muted: Set<MediaKind> { mutedByItself.union(mutedByOperator) }
+    /// The kinds that it or an operator muted, as others know it.
+    var muted: Set<MediaKind> { known.muted.union(mutedByOperator) }
 
     mutating func activate(_ publications: [Publication]) {
         isActive = true

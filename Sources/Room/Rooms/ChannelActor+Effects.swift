@@ -7,7 +7,14 @@ extension ChannelActor {
         _ event: (inout ChannelModel) throws(Refusal) -> [ChannelModel.Effect]
     ) throws(Refusal) {
         model.now = context.environment.clock.now()
+        // Those of refused events, too.
+        defer { countLimitedChanges() }
         perform(try event(&model))
+    }
+
+    private func countLimitedChanges() {
+        let counts = model.takeLimitedChanges()
+        if !counts.isEmpty { context.node.withModel { $0.changesLimited(counts) } }
     }
 
     /// ``apply(_:)`` for callers from outside.

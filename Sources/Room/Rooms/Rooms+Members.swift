@@ -10,7 +10,7 @@ extension Rooms {
     /// - Throws: ``RoomError/participantUnknown``, ``RoomError/rolesUnused`` in a channel that is not interactive,
     ///   ``RoomError/roleUnavailable`` for a connection that only sends or only receives,
     ///   ``RoomError/publishingForbidden``, ``RoomError/publishersFull``, ``RoomError/nodePublishersFull``,
-    ///   ``RoomError/appPublishersFull``, ``RoomError/audienceByOperator``.
+    ///   ``RoomError/appPublishersFull``, ``RoomError/audienceByOperator``, ``RoomError/changesTooFrequent``.
     public func changeRole(
         of id: ParticipantID,
         to role: ChannelRole,
@@ -20,7 +20,8 @@ extension Rooms {
     }
 
     /// Mutes a kind of a member's media, or unmutes it. An operator's mute also stops its forwarding, and the member
-    /// cannot undo it. A member's own mute is only announced.
+    /// cannot undo it. A member's own mute is only announced; beyond the member's budget
+    /// (``RoomLimits/changesPerSecond``) others are told later, of the latest one.
     ///
     /// - Throws: ``RoomError/participantUnknown``, ``RoomError/mutedByOperator`` when the member unmutes what an operator
     ///   muted.
@@ -37,10 +38,21 @@ extension Rooms {
 
     /// Changes what later notifications say of a member; see ``Member/metadataJSON``. Nobody is notified of the change itself.
     ///
-    /// - Parameter json: JSON text.
-    /// - Throws: ``RoomError/participantUnknown``.
-    public func changeMetadata(_ json: String, of id: ParticipantID) async throws(RoomError) {
-        try await channel(of: id).change { model throws(RoomError) in try model.metadataChanged(to: json, of: id) }
+    /// - Parameters:
+    ///   - json: JSON text.
+    ///   - isPushed: whether the caller tells all members of it, which takes one of the member's changes
+    ///     (``RoomLimits/changesPerSecond``).
+    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/changesTooFrequent`` for a change that is pushed. Nothing
+    ///   has changed then.
+    public func changeMetadata(_ json: String, of id: ParticipantID, isPushed: Bool) async throws(RoomError) {
+        try await channel(of: id).change { model throws(RoomError) in
+            try model.metadataChanged(to: json, of: id, isPushed: isPushed)
+        }
+    }
+
+    /// Changes that members made of themselves beyond their budgets.
+    public var limitedChanges: [ChangeLimit: UInt64] {
+        get async { node.withModel { $0.limitedChanges } }
     }
 
     /// Subscribes a receiver to tracks of others, or unsubscribes it. The last request that matches a track decides.

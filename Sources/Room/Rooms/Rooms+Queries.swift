@@ -24,9 +24,11 @@ extension Rooms {
     public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.drainStage = stage } }
     public var drainStage: DrainStage { node.withModel { $0.drainStage } }
 
-    /// Refuses newcomers of channels that no participant of this node is in from now on: another process has this node's name
-    /// in the cluster, and other nodes would not find these channels here.
-    public func setReplaced() { node.withModel { $0.isReplaced = true } }
+    /// Sets whether newcomers of channels that no participant of this node is in are refused because another process has this
+    /// node's name in the cluster: other nodes would not find these channels here.
+    public func setReplaced(_ isReplaced: Bool) { node.withModel { $0.isReplaced = isReplaced } }
+    /// Whether another process has this node's name in the cluster, and takes its place.
+    public var isReplaced: Bool { node.withModel { $0.isReplaced } }
 
     /// Whether each newcomer of a channel is refused, because the node drains, shuts down, or has a mode that says so.
     public func refusesNewcomers(of channel: ChannelName) -> Bool {

@@ -45,6 +45,7 @@ extension MemberRecord {
     init(_ participant: Participant) {
         id = participant.id
         member = participant.member
+        member.updatedMetadataJSON = participant.known.metadataJSON
         peer = participant.peer
         location = participant.location
         negotiatedRole = participant.negotiatedRole
@@ -66,7 +67,7 @@ extension MemberRecord {
         isActive = participant.isActive
         isInterrupted = participant.resumption?.interruption != nil
         publications = participant.negotiatedPublications
-        mutedByItself = participant.mutedByItself
+        mutedByItself = participant.known.muted
         mutedByOperator = participant.mutedByOperator
         quality = participant.quality
         speaking = participant.speaking

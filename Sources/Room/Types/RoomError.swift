@@ -70,6 +70,9 @@ public enum RoomError: Error, Hashable, Sendable {
     case appMismatch
     /// An operator muted the participant, so it cannot unmute itself.
     case mutedByOperator
+    /// The member changes its role or its metadata more often than its budget permits
+    /// (``RoomLimits/changesPerSecond``, ``RoomLimits/changeBurst``).
+    case changesTooFrequent
     /// The participant subscribes to too many users one by one.
     case subscriptionsFull
     /// An operator banned the user, from the channel or from all channels, until this time in seconds since 1970 UTC;

@@ -35,6 +35,11 @@ public struct RoomLimits: Equatable, Sendable, Codable {
     public var dataMessagesPerSecond: Int
     /// Bytes a second of these messages, and as many at once.
     public var dataBytesPerSecond: Int
+    /// Changes a second that one participant may make of itself, with ``changeBurst`` at once: its mutes, its role and its
+    /// metadata, of which all others are told. Beyond it, others are told later of the latest, and a role or a push is refused.
+    public var changesPerSecond: Int
+    /// The most of these changes at once.
+    public var changeBurst: Int
     /// What happens when a user joins again, unless its authorization decides.
     public var duplicateUsers: DuplicateUserPolicy
     /// How long a member that can resume keeps its place when its connection is lost, in whole seconds; 0 for not at
@@ -61,6 +66,8 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         publishBitsPerSecondMax: Int? = 32_000_000,
         dataMessagesPerSecond: Int = 1_000,
         dataBytesPerSecond: Int = 1_000_000,
+        changesPerSecond: Int = 2,
+        changeBurst: Int = 10,
         duplicateUsers: DuplicateUserPolicy = .allow,
         resumeGrace: Duration = .seconds(15),
         channelLifetime: Duration = .zero
@@ -82,6 +89,8 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         self.publishBitsPerSecondMax = publishBitsPerSecondMax
         self.dataMessagesPerSecond = dataMessagesPerSecond
         self.dataBytesPerSecond = dataBytesPerSecond
+        self.changesPerSecond = changesPerSecond
+        self.changeBurst = changeBurst
         self.duplicateUsers = duplicateUsers
         self.resumeGrace = resumeGrace
         self.channelLifetime = channelLifetime

@@ -28,6 +28,7 @@ public struct AdminServer: Service {
     ///   - origins: The web origins that may use the API; `*` for all.
     ///   - metrics: Makes the Prometheus text of one scrape.
     ///   - isReady: Whether the node accepts new clients.
+    ///   - whyNotReady: Why it does not, in one line for operators.
     ///   - stalledLoops: The names of the loops that do not turn; with any the node is not alive.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
@@ -42,6 +43,7 @@ public struct AdminServer: Service {
         logger: Logger,
         metrics: @escaping @Sendable () async -> String,
         isReady: @escaping @Sendable () async -> Bool,
+        whyNotReady: @escaping @Sendable () async -> String = { "takes no new clients" },
         stalledLoops: @escaping @Sendable () -> [String] = { [] },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) {
@@ -57,6 +59,7 @@ public struct AdminServer: Service {
                 origins: Set(origins),
                 metrics: metrics,
                 isReady: isReady,
+                whyNotReady: whyNotReady,
                 stalledLoops: stalledLoops
             ),
             server: .http1(limits: limits, certificate: certificate),
@@ -97,6 +100,7 @@ struct AdminResponder: HTTPResponder {
     let origins: Set<String>
     let metrics: @Sendable () async -> String
     let isReady: @Sendable () async -> Bool
+    var whyNotReady: @Sendable () async -> String = { "takes no new clients" }
     var stalledLoops: @Sendable () -> [String] = { [] }
     /// The time limit for receiving a body.
     var bodyTimeout = Duration.seconds(10)
@@ -148,7 +152,7 @@ struct AdminResponder: HTTPResponder {
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
         case "clusterz": response = cluster(request)
         case "readyz" where !(await isReady()):
-            response = Self.text(.serviceUnavailable, "takes no new clients\n")
+            response = Self.text(.serviceUnavailable, "\(await whyNotReady())\n")
         case "livez":
             let stalled = stalledLoops()
             response =

@@ -49,7 +49,7 @@ enum ClusterPage {
     private static func row(_ node: ClusterStatus.Node, isOwn: Bool) -> String {
         let isGood = node.state == .ready && !node.isAbsent
         let state = node.isAbsent ? "\(node.state.rawValue), absent" : node.state.rawValue
-        let isLinkBad = node.link == .down || node.link == .suspect
+        let isLinkBad = [.down, .suspect, .refused].contains(node.link)
         let cells: [(text: String, kind: String)] = [
             (escaped(node.name) + (isOwn ? " <i>this node</i>" : "<i>\(node.incarnation)</i>"), "name"),
             (escaped(state), isGood ? "good" : "warn"),

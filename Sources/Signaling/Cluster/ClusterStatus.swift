@@ -12,6 +12,8 @@ public struct ClusterStatus: Hashable, Sendable {
         /// Nothing has arrived for a while.
         case suspect
         case down
+        /// The two nodes have no common secret.
+        case refused
     }
 
     /// One node.

@@ -117,6 +117,12 @@ struct HTTPFailure: Error {
             )
         case .mutedByOperator:
             self.init(.conflict, "An operator muted this client, and only an operator can unmute it.")
+        case .changesTooFrequent:
+            self.init(
+                .tooManyRequests,
+                "The client changes its role or pushes metadata too often; wait a second and repeat the latest change.",
+                headers: [.retryAfter: "1"]
+            )
         case .subscriptionsFull:
             self.init(.unprocessableContent, "Too many users have a subscription of their own; subscribe to all users.")
         case .participantUnknown: self.init(.notFound, "There is no such participant in this channel.")

@@ -129,7 +129,7 @@ struct RequestFailure: Error, Hashable, Sendable {
         case mutedByOperator = "MUTED-BY-OPERATOR"
         case tokenInvalid = "TOKEN-INVALID"
         case spotlightUnused = "SPOTLIGHT-NOT-USED"
-        case pushesTooFrequent = "PUSHES-TOO-FREQUENT"
+        case changesTooFrequent = "CHANGES-TOO-FREQUENT"
         case notJSON = "INVALID-JSON"
         case requestInvalid = "REQUEST-INVALID"
         case methodUnknown = "METHOD-UNKNOWN"
@@ -143,7 +143,7 @@ struct RequestFailure: Error, Hashable, Sendable {
                 0x0102_0201
             case .tokenInvalid: 0x0201_0205
             case .requestsFull, .notJoined, .subscriptionsFull, .mutedByOperator, .spotlightUnused,
-                .pushesTooFrequent, .internalError:
+                .changesTooFrequent, .internalError:
                 0
             }
         }

@@ -36,6 +36,7 @@ extension RequestFailure {
             case .publishersFull, .nodePublishersFull, .appPublishersFull: .publishersFull
             case .audienceByOperator: .roleSetByOperator
             case .mutedByOperator: .mutedByOperator
+            case .changesTooFrequent: .changesTooFrequent
             case .participantUnknown: .notJoined
             case .expiryNotLater: .tokenInvalid
             default: .internalError

@@ -67,7 +67,7 @@ extension SoraConnection {
         }
         let metadata = try change.applied(to: connection.member.metadataJSON)
         do throws(RoomError) {
-            try await rooms.changeMetadata(metadata.text, of: id)
+            try await rooms.changeMetadata(metadata.text, of: id, isPushed: pushes)
             if pushes {
                 let message = SoraServerMessage.metadataPush(change, of: id)
                 try await rooms.push(message, to: .channel(connection.channel, nil))

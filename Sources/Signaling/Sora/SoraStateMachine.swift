@@ -126,7 +126,6 @@ struct SoraStateMachine {
     private var isStale = false
     private var lastMessage: Instant
     private var budget: MessageBudget
-    private var pushBudget: PushBudget
     private var generator = SystemRandomNumberGenerator()
 
     init(configuration: SoraConfiguration, at now: Instant) {
@@ -134,7 +133,6 @@ struct SoraStateMachine {
         phase = .waiting(until: now + Interval(configuration.connectTimeout))
         lastMessage = now
         budget = MessageBudget(at: now)
-        pushBudget = PushBudget(at: now)
     }
 
     /// The client's name of itself (`sora_client`); empty before `connect`.
@@ -494,12 +492,7 @@ extension SoraStateMachine {
             channel: running.settings.channel,
             connection: running.reservation.participant
         )
-        let request = SoraRPC.request(bytes, permitted: methods, from: caller)
-        if case .success(.putMetadata(_, pushes: true)) = request.method, !pushBudget.take(at: now) {
-            let sentence = "The client pushes too often; repeat the request later, or without \"push\"."
-            return refusal(of: request, .pushesTooFrequent, sentence)
-        }
-        return enqueue(request)
+        return enqueue(SoraRPC.request(bytes, permitted: methods, from: caller))
     }
 
     private func refusal(

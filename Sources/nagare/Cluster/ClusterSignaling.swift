@@ -152,6 +152,7 @@ extension ClusterStatus.LinkState {
             case .up: .up
             case .suspect: .suspect
             case .down: .down
+            case .refused: .refused
             }
     }
 }

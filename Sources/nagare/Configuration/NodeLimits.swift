@@ -128,6 +128,14 @@ extension Limit {
             0...1_000_000_000,
             "bytes per second of these messages, and the largest burst"
         ),
+        Limit(
+            "changes-per-second",
+            \.rooms.changesPerSecond,
+            1...1_000,
+            "changes per second of mutes, role and metadata that one participant may make after the burst; beyond it "
+                + "others are told of the latest mute later, and roles and pushes are refused"
+        ),
+        Limit("change-burst", \.rooms.changeBurst, 1...1_000_000, "burst of these changes"),
         Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
         Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),
         Limit(

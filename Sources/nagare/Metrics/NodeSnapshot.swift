@@ -22,6 +22,7 @@ struct NodeSnapshot: Sendable {
     var channels: [ChannelActivity] = []
     var admissions = AdmissionCounts()
     var droppedMessages: [MessageDropReason: UInt64] = [:]
+    var limitedChanges: [ChangeLimit: UInt64] = [:]
     var signaling = SignalingSnapshot()
     /// `nil` without a history of connections.
     var history: ConnectionHistory.Counts?
@@ -109,6 +110,14 @@ struct NodeSnapshot: Sendable {
                 help: "Messages between participants that were dropped.",
                 labels: [MetricLabel("reason", reason.rawValue)],
                 droppedMessages[reason] ?? 0
+            )
+        }
+        for limit in ChangeLimit.allCases {
+            page.addCounter(
+                "nagare_member_changes_limited_total",
+                help: "Changes of members' mutes, roles and metadata beyond their budgets.",
+                labels: [MetricLabel("result", limit.rawValue)],
+                limitedChanges[limit] ?? 0
             )
         }
         for (index, loop) in loops.enumerated() {

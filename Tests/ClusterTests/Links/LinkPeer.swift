@@ -34,7 +34,12 @@ final class LinkPeer: LinkDelegate {
         var now: Instant { content.withLock { $0.now } }
     }
 
-    init(_ name: String, _ number: UInt32, versions: ClosedRange<Int> = LinkHello.versions) async throws {
+    init(
+        _ name: String,
+        _ number: UInt32,
+        versions: ClosedRange<Int> = LinkHello.versions,
+        security: LinkSecurity = LinkPeer.security
+    ) async throws {
         var hello = Self.hello(name, number)
         hello.versions = versions
         self.hello = hello
@@ -43,7 +48,7 @@ final class LinkPeer: LinkDelegate {
         let logger = Logger(label: "test") { _ in LineLog { line in state.content.withLock { $0.lines.append(line) } } }
         links = await NodeLinks(
             own: hello,
-            security: Self.security,
+            security: security,
             clock: RoomClock { RoomTime(instant: state.now, unixNanoseconds: 0) },
             helloTimeout: .seconds(600),
             logger: logger
@@ -65,6 +70,9 @@ final class LinkPeer: LinkDelegate {
         links.setAddresses(others.map { (instance: $0.hello.instance, address: "127.0.0.1:\($0.port)") })
         for other in others { links.want(other.hello.instance.node) }
     }
+
+    /// The state of the link to another node, as operators see it.
+    func linkState(to other: LinkPeer) -> LinkTable.Status.State? { links.status[other.hello.instance.node]?.state }
 
     func pass(_ interval: Interval) { state.content.withLock { $0.now += interval } }
     func isLinked(to other: LinkPeer) -> Bool {

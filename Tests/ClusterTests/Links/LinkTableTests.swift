@@ -224,6 +224,57 @@ struct LinkTableTests {
         #expect(dials(&table).first == 30)
     }
 
+    @Test func `a node that refuses the secret is left alone, and counts as refused until something changes`() {
+        var table = dialing()
+        #expect(table.status(at: now)[b]?.state == .connecting)
+        #expect(table.dialRefused(b, at: now) && table.status(at: now)[b]?.state == .refused)
+        #expect(table.dialRefused(b, at: now + .seconds(1)) == false, "it is said once")
+        #expect(dials(&table).first == 31)
+        #expect(table.status(at: now)[b]?.state == .connecting, "it did not answer at all")
+        _ = table.dialRefused(b, at: now + .seconds(50))
+        // The next run of the node may have the right secret, so it is dialed at once.
+        let actions = table.setAddresses([(hello("b", 6).instance, "b:1")], at: now + .seconds(51))
+        #expect(actions == [.dial(b, address: "b:1")] && table.status(at: now)[b]?.state == .connecting)
+        _ = table.connected(id(1), to: hello("b", 6), isDialedHere: true, at: now + .seconds(52))
+        #expect(table.status(at: now + .seconds(52))[b]?.state == .up)
+    }
+
+    @Test func `what the store tells of secrets is shown, and separates no nodes`() {
+        var table = LinkTable(own: hello("a", 1), at: now)
+        _ = table.setAddresses([(hello("b", 5).instance, "b:1"), (hello("c", 6).instance, "c:1")], at: now)
+        _ = table.connected(id(1), to: hello("c", 6), isDialedHere: false, at: now)
+        #expect(table.setOtherSecrets([b, c]) == [b], "a link proves more")
+        #expect(table.status(at: now).mapValues(\.state) == [b: .refused, c: .up])
+        #expect(table.setOtherSecrets([b, c]).isEmpty)
+        #expect(table.want(b, at: now) == [.dial(b, address: "b:1")])
+        #expect(table.dialRefused(b, at: now) == false, "it was said before")
+        #expect(table.setOtherSecrets([]).isEmpty && table.status(at: now)[b]?.state == .refused)
+        table.dialFailed(b, at: now)
+        #expect(table.status(at: now)[b]?.state == .connecting)
+        #expect(table.setOtherSecrets([b]) == [b], "it is new again")
+        _ = table.setOtherSecrets([])
+        _ = table.dialRefused(b, at: now)
+        #expect(table.status(at: now)[b]?.state == .refused)
+        table.release(b)
+        #expect(table.status(at: now)[b] == nil, "nobody needs the link")
+    }
+
+    @Test func `a run that returns with a later incarnation is preferred to the run that had the name meanwhile`() {
+        var own = LinkTable(own: hello("b", 5), at: now)
+        var other = LinkTable(own: hello("a", 1), at: now)
+        _ = other.connected(id(1), to: hello("b", 12), isDialedHere: false, at: now)
+        #expect(other.connected(id(2), to: own.own, isDialedHere: false, at: now) == [.close(id(2), .replaced)])
+        own.setInstance(hello("b", 13).instance)
+        #expect(own.own.media == hello("b", 5).media, "its members' identifiers stay")
+        let actions = other.connected(id(3), to: own.own, isDialedHere: false, at: now)
+        #expect(
+            actions == [
+                .close(id(1), .replaced), .down(b), .dead(hello("b", 12).instance), .up(own.own, id(3)),
+            ]
+        )
+        #expect(other.connected(id(4), to: hello("b", 12), isDialedHere: false, at: now) == [.close(id(4), .replaced)])
+    }
+
     @Test func `links that do not last are dialed with growing pauses`() {
         var table = dialing()
         _ = table.connected(id(1), to: hello("b", 5), isDialedHere: true, at: now)

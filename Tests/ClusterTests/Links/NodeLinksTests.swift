@@ -2,6 +2,7 @@ import Logging
 import MediaTypes
 import NIOCore
 import NIOEmbedded
+import Synchronization
 import TestSupport
 import Testing
 import Wire
@@ -86,6 +87,63 @@ import Wire
             #expect(lines().allSatisfy { $0.hasPrefix("warning") })
             await peer.links.stop()
         }
+    }
+
+    // MARK: Secrets
+
+    private static let others = LinkSecurity(secrets: [String(repeating: "x", count: 32)])!
+
+    @Test func `a node whose secret is refused says so once, and tries again after thirty seconds`() async throws {
+        let (a, b) = (try await LinkPeer("a", 1), try await LinkPeer("b", 2, security: Self.others))
+        a.knows([b])
+        let lines = { (peer: LinkPeer, other: LinkPeer) -> [String] in
+            let field = #""node": \#(other.hello.instance.node)"#
+            return peer.lines(with: "another --cluster-secret").filter { $0.contains(field) }
+        }
+        try await eventually("the line is in the log") { lines(a, b).count == 1 }
+        #expect(lines(a, b).allSatisfy { $0.hasPrefix("error") })
+        try await eventually("the link counts as refused") { a.linkState(to: b) == .refused }
+        try await eventually("the connection has ended") { b.links.counters.strangers == 1 }
+        a.pass(.seconds(31))
+        try await eventually("a has dialed again") { b.links.counters.strangers == 2 }
+        try await eventually("the connection has ended") { a.links.counters.strangers == 2 }
+        #expect(lines(a, b).count == 1 && a.linkState(to: b) == .refused)
+        // The node that was dialed learns from the store who it was.
+        #expect(b.linkState(to: a) == nil && lines(b, a).isEmpty)
+        b.links.setOtherSecrets([a.hello.instance.node])
+        try await eventually("the other node says so, too") { b.linkState(to: a) == .refused }
+        #expect(lines(b, a).count == 1)
+        for peer in [a, b] {
+            #expect(peer.links.counters.linksUp == 0)
+            await peer.links.stop()
+        }
+    }
+
+    @Test func `a link that comes about in spite of what the store tells is up`() async throws {
+        let (a, b) = (try await LinkPeer("a", 1), try await LinkPeer("b", 2))
+        a.links.setOtherSecrets([b.hello.instance.node])
+        try await eventually("the link counts as refused") { a.linkState(to: b) == .refused }
+        a.knows([b])
+        try await eventually("the nodes are linked") { a.isLinked(to: b) && b.isLinked(to: a) }
+        try await eventually("the link counts as up") { a.linkState(to: b) == .up }
+        for peer in [a, b] { await peer.links.stop() }
+    }
+
+    // MARK: Two runs of a node
+
+    @Test func `a run that returns with a later incarnation takes the node's link back`() async throws {
+        let a = try await LinkPeer("a", 1)
+        let (earlier, later) = (try await LinkPeer("b", 5), try await LinkPeer("b", 12))
+        later.knows([a])
+        try await eventually("the later run has the link") { a.isLinked(to: later) }
+        let returned = NodeInstance(node: earlier.hello.instance.node, incarnation: NodeIncarnation(rawValue: 13)!)
+        earlier.links.setInstance(returned)
+        earlier.knows([a])
+        try await eventually("the earlier run has the link") {
+            a.state.content.withLock { $0.up[returned.node]?.instance == returned }
+        }
+        try await eventually("it knows that") { earlier.isLinked(to: a) }
+        for peer in [a, earlier, later] { await peer.links.stop() }
     }
 
     // MARK: Hostile connections

@@ -111,7 +111,8 @@ struct AdminTests {
             port: 0,
             logger: SignalingBench.quiet,
             metrics: { "nagare_rooms 0\n" },
-            isReady: { !(await rooms.isDraining) }
+            isReady: { !(await rooms.isDraining) },
+            whyNotReady: { "it drains" }
         )
         try await server.testable.test(.router) { client in
             let http = HTTPTester(client: client)
@@ -125,7 +126,8 @@ struct AdminTests {
             #expect(try await http.send(.post, "/metrics").status == .methodNotAllowed)
             #expect(try await http.send(.get, "/livez").status == .ok)
             await rooms.startDraining()
-            #expect(try await http.send(.get, "/readyz").status == .serviceUnavailable)
+            let answer = try await http.send(.get, "/readyz")
+            #expect(answer.status == .serviceUnavailable && answer.text == "it drains\n")
             #expect(try await http.send(.get, "/healthz").status == .ok)
         }
     }

@@ -138,6 +138,16 @@ import Wire
         }
         bench.take(bench.state.requested(.success("{}")))
         #expect(try bench.next()["result"] == [:])
+        for (id, error, reason) in [
+            ("3", RoomError.mutedByOperator, "MUTED-BY-OPERATOR"),
+            ("4", RoomError.changesTooFrequent, "CHANGES-TOO-FREQUENT"),
+        ] {
+            bench.receive(Self.request(id, "setMuted", #"{"kind":"audio","muted":false}"#))
+            _ = try bench.request()
+            bench.take(bench.state.requested(.failure(RequestFailure(error))))
+            let refusal = try bench.next()["error"]
+            #expect(refusal?["reason"]?.string == reason && refusal?["message"]?.string?.isEmpty == false)
+        }
         for (method, parameters) in [("setRole", "{}"), ("setMuted", #"{"kind":"audio"}"#), ("setMuted", "{}")] {
             bench.receive(Self.request("3", method, parameters))
             #expect(try bench.next()["error"]?["reason"] == "PARAMETERS-INVALID")

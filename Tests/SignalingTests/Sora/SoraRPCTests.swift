@@ -194,25 +194,17 @@ import Wire
         #expect(bench.rest.isEmpty)
     }
 
-    @Test func `pushes are limited, and the client stays`() throws {
+    @Test func `a push beyond the member's budget is refused, and the client stays`() throws {
         var bench = try Self.bench()
-        let put = Self.call("PutSignalingNotifyMetadata", #"{"metadata":1,"push":true}"#)
-        var performed = 0
-        func send(_ count: Int) throws {
-            for _ in 0..<count {
-                bench.receive(put)
-                guard case .request = bench.rest.first else { continue }
-                _ = try bench.request()
-                performed += 1
-                bench.take(bench.state.requested(.success("1")))
-                _ = try bench.nextData()
-            }
+        bench.receive(Self.call("PutSignalingNotifyMetadata", #"{"metadata":1,"push":true}"#))
+        guard case .request(.putMetadata(_, pushes: true)) = try bench.request() else {
+            Issue.record("not performed")
+            return
         }
-        try send(20)
-        #expect(performed == 16 && bench.sentData.count == 4 && bench.close == nil)
-        bench.now += .seconds(1)
-        try send(6)
-        #expect(performed == 20, "four a second")
+        bench.take(bench.state.requested(.failure(RequestFailure(RoomError.changesTooFrequent))))
+        let error = try #require(bench.sentData.first?.message["error"])
+        #expect(error["message"]?.string?.contains("wait a second") == true)
+        #expect(try Self.code(&bench) == -32_000 && bench.close == nil)
     }
 
     @Test func `the budget of messages counts calls`() throws {

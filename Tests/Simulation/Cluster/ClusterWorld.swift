@@ -279,7 +279,7 @@ final class ClusterWorld {
                     awaitReturn(of: id, with: before, at: node, links.now)
                 }
                 tellAddresses(node, &links)
-            case .fenced, .storeLost: break
+            case .fenced, .returned, .storeLost: break
             }
         }
     }

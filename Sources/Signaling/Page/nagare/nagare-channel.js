@@ -166,7 +166,10 @@ export class Channel extends EventTarget {
 
   #joined() {
     this.#emit('joined', { channel: this });
-    for (const kind of ['audio', 'video']) if (this.#options.canPublish && this.isMuted(kind)) this.#signalMuted(kind);
+    // The place may have been kept, and the other state with it.
+    for (const kind of this.#options.canPublish ? ['audio', 'video'] : []) {
+      this.#signalMuted(kind).catch(() => this.mute(kind, true));
+    }
   }
 
   /** Leaves the channel, and releases camera, microphone and screen. */
@@ -209,12 +212,20 @@ export class Channel extends EventTarget {
   /** Stops publishing: `'camera'`, `'microphone'`, or both. */
   async unpublish(which) { return this.#local.unpublish(which); }
 
-  /** Mutes or unmutes. A muted camera is released, and its light goes off; a muted microphone stays open, and is silent. */
+  /**
+   * Mutes or unmutes. A muted camera is released, and its light goes off; a muted microphone stays open, and is silent. Rejects
+   * with `MUTED-BY-OPERATOR`, and stays muted, while an operator's mute lasts.
+   */
   async mute(kind, muted = true) { return this.#local.mute(kind, muted); }
 
-  #signalMuted(kind) {
+  /** Rejects when the server refuses. Without a connection, the server is told after the return. */
+  async #signalMuted(kind) {
     if (!this.isExtended) return;
-    this.#main.link?.request('setMuted', { kind, muted: this.isMuted(kind) }).catch(() => {});
+    try {
+      await this.#main.link?.request('setMuted', { kind, muted: this.isMuted(kind) });
+    } catch (error) {
+      if (error.reason === 'MUTED-BY-OPERATOR') throw error;
+    }
   }
 
   /** Switches to another camera (`'video'`) or microphone (`'audio'`) without a new connection. */

@@ -29,8 +29,8 @@ export class LocalTracks {
 
   /**
    * `defaults` are the devices of the join options. `requirePublishing()` throws where the member must not publish,
-   * `sender(kind)` is the sender of the connection, if there is one, `signalMuted(kind)` tells the server, and
-   * `emit(type, detail)` the application.
+   * `sender(kind)` is the sender of the connection, if there is one, `signalMuted(kind)` tells the server and rejects when it
+   * refuses, and `emit(type, detail)` tells the application.
    */
   constructor({ defaults, requirePublishing, sender, signalMuted, emit }) {
     this.#owner = { defaults, requirePublishing, sender, signalMuted, emit };
@@ -64,8 +64,21 @@ export class LocalTracks {
       Object.assign(media, { wanted: given[track.kind], muted: false });
       await this.#use(media, track);
     }
-    if (failure) this.#owner.emit('error', { error: failure });
+    const refusals = (await Promise.all(tracks.map(({ kind }) => this.#refusal(kind)))).filter(Boolean);
+    if (refusals.length && refusals.length === tracks.length) throw refusals[0];
+    for (const error of failure ? [failure, ...refusals] : refusals) this.#owner.emit('error', { error });
     return { camera: Boolean(this.track('video')), microphone: Boolean(this.track('audio')) };
+  }
+
+  /** Tells the server that a kind is sent. What it does not forward, because an operator muted it, is muted here, too. */
+  async #refusal(kind) {
+    try {
+      await this.#owner.signalMuted(kind);
+      return null;
+    } catch (error) {
+      await this.mute(kind, true);
+      return error;
+    }
   }
 
   async unpublish(which) {
@@ -75,7 +88,7 @@ export class LocalTracks {
       media.release();
       media.wanted = null;
       await this.#send(media);
-      this.#owner.signalMuted(kind);
+      this.#announce(kind);
     }
   }
 
@@ -89,24 +102,36 @@ export class LocalTracks {
     }
     if (media.muted === muted) return;
     media.muted = muted;
-    if (kind === 'audio') {
-      if (media.track) media.track.enabled = !muted;
-    } else if (muted) {
-      media.release();
+    if (!muted) {
+      await this.#unmute(media);
+      return;
     }
+    if (kind === 'video') media.release();
+    else if (media.track) media.track.enabled = false;
+    await this.#send(media);
+    this.#announce(kind);
+  }
+
+  /** Tells the server without waiting. Only an unmute can be refused, and the call that unmutes waits for the answer. */
+  #announce(kind) { this.#owner.signalMuted(kind).catch(() => {}); }
+
+  /** The server agrees before a device is opened or anything is said to be sent: it may be muted by an operator. */
+  async #unmute(media) {
     try {
-      if (!muted && !media.track) {
-        const [track] = isTrack(media.wanted) ? [media.wanted] : await capture({ [kind]: media.wanted });
-        if (media.muted) track.stop();
-        else await this.#use(media, track);
+      await this.#owner.signalMuted(media.kind);
+      if (!media.isSent) return;
+      if (media.track) {
+        await this.#use(media, media.track);
         return;
       }
+      const [track] = isTrack(media.wanted) ? [media.wanted] : await capture({ [media.kind]: media.wanted });
+      if (media.isSent && !media.track) await this.#use(media, track);
+      else if (media.isOwn) track.stop();
     } catch (error) {
       media.muted = true;
+      this.#announce(media.kind);
       throw mediaError(error);
     }
-    await this.#send(media);
-    this.#owner.signalMuted(kind);
   }
 
   async switchDevice(kind, device) {
@@ -146,7 +171,6 @@ export class LocalTracks {
       this.#owner.emit('error', { error: new NagareError('DEVICE-LOST', 'The camera or microphone was disconnected.') });
     };
     await this.#send(media);
-    this.#owner.signalMuted(media.kind);
   }
 
   async #send(media) {

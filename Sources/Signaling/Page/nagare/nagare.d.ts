@@ -149,6 +149,7 @@ export class Channel extends EventTarget {
   unpublish(which?: 'camera' | 'microphone'): Promise<void>;
   publishScreen(what?: { stream?: MediaStream; audio?: boolean; codec?: JoinOptions['codec']; bitRate?: number }): Promise<void>;
   unpublishScreen(): void;
+  /** Rejects with `MUTED-BY-OPERATOR`, and stays muted, while an operator's mute lasts. */
   mute(kind: Kind, muted?: boolean): Promise<void>;
   isMuted(kind: Kind): boolean;
   switchDevice(kind: Kind, device: string | MediaTrackConstraints | MediaStreamTrack): Promise<void>;
