@@ -1,5 +1,6 @@
 #pragma once
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -26,23 +27,36 @@ static inline long nagare_deflate(const unsigned char *in, size_t count, unsigne
     return length;
 }
 
-/// Decompresses a whole zlib stream. Returns the length of the output, -1 when the input is malformed, incomplete or has bytes
-/// behind it, and -2 when the output is longer than `capacity`.
-static inline long nagare_inflate(const unsigned char *in, size_t count, unsigned char *out, size_t capacity) {
+/// A zlib stream that is decompressed piece by piece.
+struct nagare_inflater {
     z_stream stream;
-    memset(&stream, 0, sizeof stream);
-    if (inflateInit(&stream) != Z_OK) { return -1; }
-    stream.next_in = (unsigned char *)in;
-    stream.avail_in = (uInt)count;
-    stream.next_out = out;
-    stream.avail_out = (uInt)capacity;
-    int result = inflate(&stream, Z_FINISH);
-    long length = -1;
-    if (result == Z_STREAM_END) {
-        if (stream.avail_in == 0) { length = (long)stream.total_out; }
-    } else if ((result == Z_OK || result == Z_BUF_ERROR) && stream.avail_out == 0) {
-        length = -2;
+};
+
+/// Begins to decompress. Returns NULL when there is no memory. The input has to stay where it is until `nagare_inflate_end`.
+static inline struct nagare_inflater *nagare_inflate_begin(const unsigned char *in, size_t count) {
+    struct nagare_inflater *one = calloc(1, sizeof *one);
+    if (one == NULL) { return NULL; }
+    if (inflateInit(&one->stream) != Z_OK) {
+        free(one);
+        return NULL;
     }
-    inflateEnd(&stream);
-    return length;
+    one->stream.next_in = (unsigned char *)in;
+    one->stream.avail_in = (uInt)count;
+    return one;
+}
+
+/// Decompresses up to `capacity` bytes more, and sets `count` to how many. Returns 1 at the end of the stream, 0 when there is
+/// more, and -1 when the input is malformed, incomplete or has bytes behind the stream.
+static inline int nagare_inflate_next(struct nagare_inflater *one, unsigned char *out, size_t capacity, size_t *count) {
+    one->stream.next_out = out;
+    one->stream.avail_out = (uInt)capacity;
+    int result = inflate(&one->stream, Z_NO_FLUSH);
+    *count = capacity - one->stream.avail_out;
+    if (result == Z_STREAM_END) { return one->stream.avail_in == 0 ? 1 : -1; }
+    return (result == Z_OK || result == Z_BUF_ERROR) && one->stream.avail_out == 0 ? 0 : -1;
+}
+
+static inline void nagare_inflate_end(struct nagare_inflater *one) {
+    inflateEnd(&one->stream);
+    free(one);
 }

@@ -158,7 +158,7 @@ public final class Forwarder {
 
     /// When `handleTimeout` is due.
     public var nextDeadline: Instant? {
-        let next = earliest(schedule.nextDeadline, nodeLinks.nextDeadline)
+        let next = earliest(earliest(schedule.nextDeadline, dataBudget.nextTurnAt), nodeLinks.nextDeadline)
         guard let turn else { return next }
         return earliest(next, turn.nextDeadline)
     }
@@ -175,6 +175,7 @@ public final class Forwarder {
             }
             peer.sendWaiting(at: now, into: batch)
         }
+        serveWaitingData { service($0, at: now, into: batch) }
         while let id = schedule.firstDue(at: now) {
             guard let peer = peer(id) else {
                 schedule.dropDeadline(of: id)
@@ -182,13 +183,19 @@ public final class Forwarder {
             }
             service(peer, at: now, into: batch)
         }
-        endTurn(at: now, into: batch)
+        serveTurn(at: now, into: batch)
     }
 
     /// Ends a turn: forwards what was received, and flushes deferred sends, feedback and timers. To be called once after
     /// the turn's datagrams and calls; the batch may be read after it.
     public func endTurn(at now: Instant, into batch: DatagramBatch) {
+        serveTurn(at: now, into: batch)
+        dataBudget.turnEnded(at: now)
+    }
+
+    private func serveTurn(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
+        serveWaitingData { service($0, at: now, into: batch) }
         schedule.serveDirty { service($0, at: now, into: batch) }
         nodeLinks.endTurn(at: now)
         completeBatch()

@@ -53,6 +53,7 @@ public actor MediaLoop: MediaPlane {
     private var turnTime = DurationHistogram.shortTimes
     private var loadMeter: LoadMeter
     private var overloadSampler: OverloadSampler
+    private var deliveryTurns = DeliveryTurns<CheckedContinuation<Void, Never>>()
     private var isClosing = false
 
     // The loop among the others of its node; a loop alone has no links.
@@ -162,6 +163,7 @@ public actor MediaLoop: MediaPlane {
     /// returns when the loop has ended.
     public func shutdown() async {
         isClosing = true
+        for caller in deliveryTurns.releaseAll() { caller.resume() }
         let now = EventLoop.now()
         for peer in peers { forwarder.removePeer(peer, at: now, into: batch) }
         endTurn(at: now)
@@ -198,6 +200,7 @@ public actor MediaLoop: MediaPlane {
         flush()
         forwarder.closeTURNSessions(at: now)
         turnCause.turnEnded()
+        deliveryTurns.turnEnded()?.resume()
         eventLoop.setTimer(at: earliest(forwarder.nextDeadline, streams?.nextDeadline))
         let events = forwarder.takeEvents()
         guard !events.isEmpty else { return }
@@ -289,8 +292,15 @@ public actor MediaLoop: MediaPlane {
     }
 
     /// Performs commands about data channels in their order. Those for peers that are not here and closed channels do nothing.
-    public func perform(_ commands: [DataCommand]) {
+    ///
+    /// The messages that one turn queues are bounded. A call that comes when a turn has as many waits for a later one, behind
+    /// those that wait already.
+    public func perform(_ commands: [DataCommand]) async {
+        let count = commands.reduce(0) { $0 + $1.deliveryCount }
+        let mustWait = !isClosing && !deliveryTurns.isFree(for: count)
+        if mustWait { await withCheckedContinuation { deliveryTurns.wait($0, deliveries: count) } }
         forwarder.perform(commands, at: EventLoop.now(), into: batch)
+        deliveryTurns.performed(count, hasWaited: mustWait)?.resume()
     }
 
     /// One peer's media as it is now; `nil` when the peer is not here.

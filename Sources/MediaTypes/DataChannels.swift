@@ -67,11 +67,15 @@ public struct DataMessage: Sendable, Equatable {
     public var bytes: [UInt8]
     /// What a received message takes of its sender's credit, until the last copy of the message is gone.
     public var lease: DataLease?
+    /// Tells the senders of messages to one receiver apart, so that one who cannot take all loses those of who sends most; 0 for
+    /// the node's own.
+    public var source: UInt64
 
-    public init(_ bytes: [UInt8], isText: Bool, lease: DataLease? = nil) {
+    public init(_ bytes: [UInt8], isText: Bool, lease: DataLease? = nil, source: UInt64 = 0) {
         self.bytes = bytes
         self.isText = isText
         self.lease = lease
+        self.source = source
     }
 
     /// Messages with equal content are equal.
@@ -109,6 +113,13 @@ public enum DataCommand: Sendable {
     case close(DataAddress)
     /// Closes all channels of a peer, then its connection, after half a second at most.
     case closeAll(PeerID)
+}
+
+extension DataCommand {
+    /// The messages that it queues for single receivers; 1 for a command that sends none.
+    package var deliveryCount: Int {
+        if case .send(_, let receivers) = self { receivers.count } else { 1 }
+    }
 }
 
 /// A channel of a peer.

@@ -23,11 +23,52 @@ import Testing
         #expect(try Zlib.decompress(stream, bytesMax: 100) == Array(#"{"type":"pong"}"#.utf8))
     }
 
-    private static func refusal(_ bytes: [UInt8], bytesMax: Int = 1_000) -> ZlibError? {
+    private static func refusal(
+        _ bytes: [UInt8],
+        bytesMax: Int = 1_000,
+        inflated: (Int) -> Void = { _ in }
+    ) -> ZlibError? {
         do throws(ZlibError) {
-            _ = try Zlib.decompress(bytes, bytesMax: bytesMax)
+            _ = try Zlib.decompress(bytes, bytesMax: bytesMax, inflated: inflated)
             return nil
         } catch { return error }
+    }
+
+    @Test func `content is made once, in pieces that are told when they are made`() throws {
+        let content = [UInt8](repeating: 0, count: 262_144)
+        var pieces: [Int] = []
+        let decompressed = try Zlib.decompress(Zlib.compress(content), bytesMax: content.count) { pieces.append($0) }
+        #expect(decompressed == content)
+        #expect(pieces.reduce(0, +) == content.count)
+        #expect(pieces.allSatisfy { $0 <= 16_384 })
+    }
+
+    @Test func `what is made of a stream that is refused counts, and no more than its bound is made`() {
+        // What 277 bytes were worth before: 256 KiB.
+        let bomb = Zlib.compress([UInt8](repeating: 0, count: 262_144))
+        #expect(bomb.count < 400)
+        var made = 0
+        let bytesMax = Zlib.contentMax(of: bomb.count)
+        let refusal = Self.refusal(bomb, bytesMax: bytesMax) { made += $0 }
+        #expect(refusal == .tooLong && made == bytesMax)
+        #expect(bytesMax < 60_000)
+        // One whose damage is at its end.
+        made = 0
+        let damaged = Array(bomb.dropLast()) + [bomb[bomb.count - 1] ^ 1]
+        let malformed = Self.refusal(damaged, bytesMax: 262_144) { made += $0 }
+        #expect(malformed == .malformed && made == 262_144)
+    }
+
+    @Test func `text that clients send is far from the bound`() {
+        let sections = (0..<200).map { number in
+            "m=video 9 UDP/TLS/RTP/SAVPF 96 97\r\na=mid:\(number)\r\na=ssrc:\(number * 7_919) cname:x\r\n"
+        }
+        let line = #"{"id":"RTCInboundRTPVideoStream","type":"inbound-rtp","packetsReceived":"#
+        let reports = (0..<500).map { "\(line)\($0 * 104_729)}" }
+        for text in [sections.joined(), reports.joined(separator: ","), #"{"type":"pong"}"#] {
+            let stream = Zlib.compress(Array(text.utf8))
+            #expect(text.utf8.count * 3 < Zlib.contentMax(of: stream.count))
+        }
     }
 
     @Test func `what is longer than allowed is refused`() {

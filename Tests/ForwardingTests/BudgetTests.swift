@@ -1,3 +1,4 @@
+import MediaTypes
 import Testing
 import Wire
 
@@ -48,6 +49,79 @@ import Wire
         budget.queuedBytes += 1
         #expect(budget.exceedsQueued(part + 1))
         #expect(!budget.exceedsQueued(part))
+    }
+}
+
+@Suite struct DataTurnTests {
+    @Test func `a turn has so many packets, and the next one follows when a peer found none`() {
+        let budget = DataBudget()
+        let now = Instant(nanoseconds: 1_000)
+        for _ in 0..<DataBudget.packetsPerTurnMax {
+            #expect(budget.hasTurn)
+            budget.takePacket()
+        }
+        #expect(!budget.hasTurn)
+        budget.turnEnded(at: now)
+        #expect(budget.hasTurn && budget.nextTurnAt == nil)
+        budget.waiting = [PeerID(rawValue: 1)]
+        budget.turnEnded(at: now)
+        #expect(budget.nextTurnAt == now + .milliseconds(1))
+    }
+}
+
+@Suite struct DataCreditTests {
+    @Test func `senders whose messages wait leave the others their part of the credit`() {
+        let all = DataCredit(bytesMax: 100_000)
+        let (busy, other) = (DataCredit(bytesMax: 200_000, parent: all), DataCredit(bytesMax: 200_000, parent: all))
+        let waiting = busy.lease(bytes: 100_000)
+        withExtendedLifetime(waiting) {
+            #expect(!all.hasRoom && !busy.hasRoom && other.hasRoom)
+            let part = other.lease(bytes: DataCredit.partBytes)
+            withExtendedLifetime(part) { #expect(!other.hasRoom) }
+            // All together hold twice as much at most.
+            let third = DataCredit(bytesMax: 200_000, parent: all)
+            #expect(third.hasRoom)
+            let rest = all.lease(bytes: 100_000)
+            withExtendedLifetime(rest) { #expect(!third.hasRoom) }
+        }
+    }
+
+    @Test func `what was made of a message counts until it is read`() {
+        let credit = DataCredit(bytesMax: 100_000)
+        let lease = credit.lease(bytes: 100)
+        let received = credit.bytesTaken
+        do {
+            let content = lease.extended(by: 99_000)
+            withExtendedLifetime(content) { #expect(credit.bytesTaken == received + 99_000) }
+        }
+        withExtendedLifetime(lease) { #expect(credit.bytesTaken == received) }
+    }
+}
+
+@Suite struct SenderSharesTests {
+    @Test func `only one who sent more than an equal part, and not alone, exceeds it`() {
+        var shares = SenderShares()
+        shares.add(10_000, of: 1)
+        #expect(!shares.exceedsPart(1), "alone")
+        shares.add(100, of: 2)
+        #expect(shares.exceedsPart(1) && !shares.exceedsPart(2))
+        shares.add(9_900, of: 2)
+        #expect(!shares.exceedsPart(1) && !shares.exceedsPart(2), "equal parts")
+        #expect(!shares.exceedsPart(3))
+        shares.removeAll()
+        shares.add(100, of: 2)
+        #expect(!shares.exceedsPart(2))
+    }
+
+    @Test func `what was long ago does not count, and no number overflows`() {
+        var shares = SenderShares()
+        shares.add(1 << 20, of: 1)
+        for _ in 0..<30 { shares.add(20_000, of: 2) }
+        #expect(shares.exceedsPart(2) && !shares.exceedsPart(1))
+        for _ in 0..<100 { shares.add(.max, of: .max) }
+        #expect(!shares.exceedsPart(.max), "alone by now")
+        shares.add(100, of: 2)
+        #expect(shares.exceedsPart(.max) && !shares.exceedsPart(2))
     }
 }
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Callable
 
 import pytest
 
+from attacks.data import BOMB, Member, flood_others
 from harness.chromium import ChromiumPage
 from harness.clocks import assert_clock
 from harness.members import Join
@@ -107,6 +110,20 @@ def test_an_undemanded_or_disabled_feature_leaves_the_websocket(join: Join, own_
     assert member.offer()["data_channel_signaling"] is False and "m=application" not in member.offer()["sdp"]
 
 
+def test_a_message_where_a_client_only_receives_ends_it(node: Node, channel: str) -> None:
+    async def run() -> tuple[int | None, str | None]:
+        member = await Member.join(node, channel)
+        await member.flood("push", BOMB, time.monotonic() + 20, 100)
+        await asyncio.wait_for(member.socket.wait_closed(), 20)
+        await member.leave()
+        return member.socket.close_code, member.socket.close_reason
+
+    # Browsers of other tests keep an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, run()).result(120) == (4490, "INVALID-MESSAGE")
+    wait_until(lambda: "only receives" in node.log_tail(), "a line of the log", 5)
+
+
 # Messages.
 
 
@@ -129,6 +146,24 @@ def test_messages_go_to_the_others_with_the_label(join: Join) -> None:
     long = second.connection + ("long " * 3000).strip()
     third.gets("#chat", [first.connection + "hello", long, first.connection + "bye"])
     assert outside.messages("#chat") == [] and outside.messages("#other") == []
+
+
+def test_a_flood_of_one_client_closes_no_channel_of_another(
+    join: Join, node: Node, channel: str, peer: Callable[..., Peer]
+) -> None:
+    member = join("recvonly", "data-channel-signaling", data_channels=labels(["#chat"])).connected().switched()
+    publisher = peer("data", "publish", f"{node.origin}/whip/{channel}", "VP8", "--label", "#chat")
+    publisher.wait("opened", 20)
+    dropped, overflowed = node.total("nagare_messages_dropped_total"), node.total("nagare_data_channels_overflowed_total")
+    with ThreadPoolExecutor(1) as thread:
+        assert thread.submit(asyncio.run, flood_others(node, channel, 1, 5)).result(120) > 100
+    assert node.total("nagare_messages_dropped_total") > dropped
+    assert node.total("nagare_data_channels_overflowed_total") == overflowed
+    member.send_command("send #chat still here")
+    texts = lambda: [report["text"] for report in list(publisher.reports) if report["event"] == "message"]
+    wait_until(lambda: "still here" in texts(), "a message after the flood", 20)
+    assert not publisher.last("closed") and not member.last("disconnected")
+    assert publisher.end()["status"] in (200, 204)
 
 
 def test_messages_with_limited_reliability(join: Join) -> None:

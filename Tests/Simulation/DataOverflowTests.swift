@@ -47,9 +47,9 @@ import Wire
             return opened
         }
 
-        func send(_ bytes: [UInt8], on label: String) throws {
+        func send(_ bytes: [UInt8], on label: String, from source: UInt64 = 0) throws {
             let address = DataAddress(peer: peer, channel: try #require(channels[label]))
-            let message = DataMessage(bytes, isText: false)
+            let message = DataMessage(bytes, isText: false, source: source)
             world.node.core.perform([.send(message, to: [address])], at: world.now, into: world.node.batch)
             world.settle(world.node)
         }
@@ -80,6 +80,43 @@ import Wire
             }
         }
         var counters: DataCounters { world.node.core.counters.data }
+    }
+
+    @Test func `a turn sends so many packets with data, and the rest follows`() throws {
+        let world = try World(seed: 11)
+        var settings = MediaClient.Settings()
+        settings.video = nil
+        settings.sendsAudio = false
+        let hosts = try (0..<140).map { _ in try world.publish(settings, hasData: true) }
+        #expect(world.run(for: .seconds(20)) { hosts.allSatisfy { $0.client?.isConnected == true } })
+        let core = world.node.core
+        let peers = hosts.compactMap { $0.client?.id }
+        let parameters = DataChannelParameters(label: "#a")
+        core.perform(peers.map { .open($0, parameters) }, at: world.now, into: world.node.batch)
+        world.settle(world.node)
+        let addresses = {
+            world.nodeEvents.compactMap { peer, event -> DataAddress? in
+                guard case .data(.opened(let channel, _, _, _)) = event else { return nil }
+                return DataAddress(peer: peer, channel: channel)
+            }
+        }
+        #expect(world.run(for: .seconds(20)) { addresses().count == hosts.count })
+        let message = DataMessage([UInt8](repeating: 1, count: 30_000), isText: false)
+        core.perform([.send(message, to: addresses())], at: world.now, into: world.node.batch)
+        let before = core.counters.data.packetsSent
+        world.settle(world.node)
+        // Four packets to each, as many as the least window has, would be 560. Packets without data do not count.
+        let sent = Int(core.counters.data.packetsSent - before)
+        #expect((DataBudget.packetsPerTurnMax...DataBudget.packetsPerTurnMax + hosts.count).contains(sent))
+        // Those that found none left are served in the next turn, whatever else it does.
+        let left = core.dataBudget.waiting.count
+        #expect(left > 0 && core.nextDeadline.map { $0 <= world.now + .milliseconds(1) } == true)
+        world.settle(world.node)
+        #expect(Int(core.counters.data.packetsSent - before) >= sent + left - 1)
+        let hasMessage = { (host: World.Host) in
+            host.dataEvents.contains { if case .message = $0 { true } else { false } }
+        }
+        #expect(world.run(for: .seconds(5)) { hosts.allSatisfy(hasMessage) })
     }
 
     private static let signaling = DataChannelParameters(label: "notify", priority: 1_024)
@@ -127,6 +164,49 @@ import Wire
         try receiver.send([2], on: "notify")
         receiver.run(for: .seconds(3))
         #expect(receiver.received.contains([2]) && receiver.closed == 0)
+    }
+
+    @Test(arguments: [DataChannelParameters.Reliability.reliable, .retransmissions(0)])
+    func `a receiver that cannot take all loses the messages of who sends most`(
+        reliability: DataChannelParameters.Reliability
+    ) throws {
+        let receiver = try Receiver(
+            seed: 4,
+            [DataChannelParameters(label: "#a", reliability: reliability)],
+            rate: 8_000_000
+        )
+        for number in 0..<100 {
+            try receiver.send(Self.message(2, number, count: 100), on: "#a", from: 2)
+            for part in 0..<10 {
+                try receiver.send(Self.message(1, number * 10 + part, count: 10_000), on: "#a", from: 1)
+            }
+            receiver.run(for: .milliseconds(20))
+        }
+        receiver.run(for: .seconds(3))
+        let (few, many) = (receiver.received.count { $0.first == 2 }, receiver.received.count { $0.first == 1 })
+        // An unreliable channel drops what is oldest for one who does not send most.
+        #expect(few >= (reliability == .reliable ? 100 : 90), "of 10 kB in 2 s none is lost")
+        #expect(many < 500, "10 MB do not fit through 8 Mbit/s in 2 s")
+        #expect(receiver.counters.messagesDropped >= 500 && receiver.closed == 0)
+    }
+
+    @Test func `a message longer than the queue of an unreliable channel leaves, whoever sends most`() throws {
+        let lossy = DataChannelParameters(label: "#a", reliability: .lifetime(milliseconds: 60_000))
+        let receiver = try Receiver(seed: 5, [lossy], rate: 200_000)
+        let channel = try #require(receiver.channels["#a"])
+        let address = DataAddress(peer: receiver.peer, channel: channel)
+        // The first one waits when the second one comes.
+        let short = DataMessage([2], isText: false, source: 2)
+        let long = DataMessage(Self.message(1, 0, count: 250_000), isText: false, source: 1)
+        let world = receiver.world
+        world.node.core.perform(
+            [.send(short, to: [address]), .send(long, to: [address])],
+            at: world.now,
+            into: world.node.batch
+        )
+        world.settle(world.node)
+        receiver.run(for: .seconds(20))
+        #expect(receiver.received.count == 2 && receiver.counters.messagesDropped == 0)
     }
 
     @Test func `a channel of signaling closes rather than miss a message`() throws {

@@ -11,10 +11,10 @@ public struct DataCounters: Sendable {
     /// Messages that were queued for receivers, once for each.
     public var messagesSent: UInt64 = 0
     public var bytesSent: UInt64 = 0
-    /// Messages that were dropped because the receiver's path is slower: the oldest of channels with limited reliability, and
-    /// the newest of reliable ones.
+    /// Messages that were dropped because the receiver's path is slower: the oldest of channels with limited reliability, the
+    /// newest of reliable ones, and those of senders that send more than others.
     public var messagesDropped: UInt64 = 0
-    /// Reliable channels that were closed because their receivers did not keep up.
+    /// Channels of signaling that were closed because their receivers did not keep up.
     public var channelsOverflowed: UInt64 = 0
     /// Channels that were refused: too many, or a second one of a stream.
     public var channelsRefused: UInt64 = 0

@@ -38,9 +38,26 @@ extension Forwarder {
         let id = peer.id
         data.value.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
         peer.transport.flushData(rate: peer.dataRate, &counters, at: now, into: batch)
+        if data.value.mustWaitForTurn() { dataBudget.waiting.append(id) }
         guard data.value.isClosed(at: now) else { return true }
         removePeer(id, at: now, into: batch)
         return false
+    }
+
+    /// Serves peers that found no packets left in an earlier turn, in their order, while this one has packets.
+    func serveWaitingData(_ serve: (Peer) -> Void) {
+        guard !dataBudget.waiting.isEmpty, dataBudget.hasTurn else { return }
+        let waiting = dataBudget.waiting
+        dataBudget.waiting = []
+        var next = 0
+        while next < waiting.count, dataBudget.hasTurn {
+            let id = waiting[next]
+            next += 1
+            guard let peer = peer(id), let data = peer.transport.data else { continue }
+            data.value.turnCame()
+            serve(peer)
+        }
+        dataBudget.waiting.insert(contentsOf: waiting[next...], at: 0)
     }
 }
 

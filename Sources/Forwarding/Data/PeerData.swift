@@ -18,6 +18,8 @@ struct PeerData: ~Copyable {
     /// What waits on a channel with limited reliability: so long at the rate of the path, and so many bytes in any case.
     private static let lossyQueueTime = Interval.milliseconds(100)
     private static let lossyQueueMin = 8 << 10
+    /// What may wait on a reliable channel of one who sends more than others: half of its queue, so that others find room.
+    private static let greedyQueueMax = 256 << 10
     /// What may wait on an urgent channel while the budget of all peers is exceeded.
     private static let urgentQueueMin = 64 << 10
     /// How long the closing of all channels may take.
@@ -31,12 +33,13 @@ struct PeerData: ~Copyable {
         let isIncoming: Bool
         /// The peer knows it.
         var isOpen: Bool
+        /// Who sent what was queued on it.
+        var shares = SenderShares()
 
         var isUrgent: Bool { parameters.priority >= ChannelParameters.urgentPriority }
-        /// Whether it closes rather than miss a message: one of signaling, whose ends would disagree, and one of an
-        /// application, which opens it again. Clients of Sora end with any channel that was opened to them, so those of
-        /// messages lose the newest.
-        var closesOnOverflow: Bool { parameters.reliability == .reliable && (isIncoming || isUrgent) }
+        /// Whether it closes rather than miss a message: one of signaling, whose ends would disagree. Channels of messages lose
+        /// the newest, because otherwise the messages of one client would close the channels of others.
+        var closesOnOverflow: Bool { parameters.reliability == .reliable && isUrgent && !isIncoming }
     }
 
     private var channels: DataChannels
@@ -55,6 +58,10 @@ struct PeerData: ~Copyable {
     private var pacer = Pacer()
     /// Data waits for the pacer, or events for credit, until then.
     private var retryAt: Instant?
+    /// The last turn had no packets left for what it sends.
+    private var lacksTurn = false
+    /// Whether it is among those that ``DataBudget/waiting`` has.
+    private var isWaiting = false
     /// All channels are being closed until then.
     private(set) var closesAt: Instant?
     private var isStarted = false
@@ -233,8 +240,8 @@ struct PeerData: ~Copyable {
         _ = add(stream, parameters, isIncoming: false)
     }
 
-    /// Queues a message. When there is no room for it, a channel with limited reliability drops its oldest messages, and a
-    /// reliable one closes or drops this message.
+    /// Queues a message. When there is no room for it, a channel with limited reliability drops its oldest messages, or this one
+    /// when its sender sent more than others. A reliable channel drops this one, or closes when it is of signaling.
     mutating func send(
         _ message: DataMessage,
         on id: DataChannelID,
@@ -244,10 +251,15 @@ struct PeerData: ~Copyable {
         guard closesAt == nil, let index = index(of: id) else { return }
         defer { noteStatus(&counters) }
         let stream = known[index].stream
-        if known[index].parameters.reliability != .reliable {
-            makeRoom(for: message.bytes.count, on: stream, &counters)
-        }
+        if counted.bufferedBytes == 0 { known[index].shares.removeAll() }
+        known[index].shares.add(message.bytes.count, of: message.source)
+        let isGreedy = known[index].shares.exceedsPart(message.source)
         do throws(SendError) {
+            if known[index].parameters.reliability == .reliable {
+                if isGreedy, channels.bufferedBytes(on: stream) > Self.greedyQueueMax { throw .full }
+            } else {
+                try makeRoom(for: message.bytes.count, isGreedy: isGreedy, on: stream, &counters)
+            }
             if budget.exceedsQueued(counted.sendingBytes), !isNeeded(known[index]) { throw .full }
             try channels.send(message.bytes, isText: message.isText, on: stream, at: now)
             counters.data.messagesSent &+= 1
@@ -270,13 +282,24 @@ struct PeerData: ~Copyable {
         channel.isUrgent && channels.bufferedBytes(on: channel.stream) < Self.urgentQueueMin
     }
 
-    private mutating func makeRoom(for bytes: Int, on stream: SCTP.StreamID, _ counters: inout ForwarderCounters) {
+    private mutating func makeRoom(
+        for bytes: Int,
+        isGreedy: Bool,
+        on stream: SCTP.StreamID,
+        _ counters: inout ForwarderCounters
+    ) throws(SendError) {
         var limit = Self.lossyQueueMin
         if let roundTrip = channels.roundTripTime, roundTrip > .zero {
             let rounds = Self.lossyQueueTime.seconds / roundTrip.seconds
             limit = max(limit, Int(clamping: Double(channels.congestionWindow) * rounds))
         }
-        guard channels.bufferedBytes(on: stream) + bytes > limit else { return }
+        let buffered = channels.bufferedBytes(on: stream)
+        guard buffered + bytes > limit else { return }
+        if isGreedy {
+            // A long message takes the room that others leave.
+            guard buffered <= limit / 2 else { throw .full }
+            return
+        }
         let dropped = channels.discardUnsent(on: stream, downTo: max(limit - bytes, 0))
         counters.data.messagesDropped &+= UInt64(dropped)
     }
@@ -320,14 +343,16 @@ struct PeerData: ~Copyable {
         var packets = 0
         var control = 0
         while true {
-            let mayLeave = packets < Self.packetsPerTurnMax && pacer.mayLeave(at: now)
+            let mayLeave = packets < Self.packetsPerTurnMax && budget.hasTurn && pacer.mayLeave(at: now)
             guard control < Self.controlPacketsPerTurnMax, let packet = nextPacket(mayLeave: mayLeave, at: now) else {
-                let isLimited = !mayLeave || control == Self.controlPacketsPerTurnMax
+                lacksTurn = !budget.hasTurn
+                let isLimited = !mayLeave && !lacksTurn || control == Self.controlPacketsPerTurnMax
                 if isLimited { retryAt = earliest(retryAt, now + max(pacer.wait, .milliseconds(1))) }
                 break
             }
             if packet.dataBytes > 0 {
                 packets += 1
+                budget.takePacket()
                 pacer.take(packet.byteCount)
             } else {
                 control += 1
@@ -339,6 +364,16 @@ struct PeerData: ~Copyable {
         }
         noteStatus(&counters)
     }
+
+    /// Whether the peer is to be added to ``DataBudget/waiting``, once.
+    mutating func mustWaitForTurn() -> Bool {
+        guard lacksTurn, !isWaiting else { return false }
+        isWaiting = true
+        return true
+    }
+
+    /// It is its turn, and it is not in ``DataBudget/waiting`` any more.
+    mutating func turnCame() { isWaiting = false }
 
     private mutating func nextPacket(mayLeave: Bool, at now: Instant) -> OutgoingPacket? {
         unsafe budget.packet.withUnsafeMutableBytes { bytes in

@@ -87,6 +87,7 @@ package struct NodeModel: Sendable {
     package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
     /// Changes of members beyond their budgets.
     package private(set) var limitedChanges: [ChangeLimit: UInt64] = [:]
+    private var deliveries = NodeDeliveries()
     var blocks = BlockTable()
     var endedPlaces = EndedPlaces()
 
@@ -167,6 +168,12 @@ package struct NodeModel: Sendable {
 
     /// Members of a channel made changes beyond their budgets.
     mutating func changesLimited(_ counts: [ChangeLimit: UInt64]) { limitedChanges.merge(counts, uniquingKeysWith: &+) }
+
+    /// A channel causes deliveries.
+    /// - Returns: what it may have of them a second; `nil` while the node has no more than it may.
+    mutating func delivered(_ count: Int, by channel: UInt64, at now: Instant) -> Int? {
+        deliveries.take(count, by: channel, perSecond: limits.nodeDeliveriesPerSecond, at: now)
+    }
 
     // MARK: Identifiers
 

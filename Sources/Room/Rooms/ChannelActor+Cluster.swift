@@ -124,7 +124,8 @@ extension ChannelActor {
         guard let sender = model.participants[message.sender], sender.isRemote, sender.location.node == node else {
             return
         }
-        perform(data.received(message, from: sender))
+        let now = context.environment.clock.now().instant
+        perform(data.received(message, from: sender, at: now, part: { delivered($0, at: now) }).effects)
     }
 
     private func changed(_ records: [MemberRecord], of node: NodeIncarnation) {

@@ -127,6 +127,19 @@ extension ChannelActor {
 extension ChannelActor {
     func enqueue(_ command: MediaCommandQueue.Command, at location: MediaLocation) {
         commands[location, default: MediaCommandQueue()].add(command)
+        startWorker(for: location)
+    }
+
+    /// Queues a message of a participant to others.
+    func deliver(_ message: DataMessage, to receivers: [DataAddress], at location: MediaLocation) {
+        guard commands[location, default: MediaCommandQueue()].add(message, to: receivers) else {
+            context.node.withModel { $0.messageDropped(.deliveries) }
+            return
+        }
+        startWorker(for: location)
+    }
+
+    private func startWorker(for location: MediaLocation) {
         if workers[location] == nil { workers[location] = Task { await self.sendCommands(to: location) } }
     }
 
@@ -134,8 +147,8 @@ extension ChannelActor {
     private func sendCommands(to location: MediaLocation) async {
         var connections: [PendingConnection] = []
         var dataCommands: [DataCommand] = []
-        while let waiting = commands[location]?.takeCommands(), !waiting.isEmpty {
-            for command in waiting {
+        while commands[location]?.hasWork == true {
+            for command in commands[location]?.takeCommands() ?? [] {
                 switch command {
                 case .remove(let peer):
                     await connect(&connections, at: location)
@@ -160,6 +173,9 @@ extension ChannelActor {
             }
             await connect(&connections, at: location)
             await perform(&dataCommands, at: location)
+            // Commands that came meanwhile go before the next messages.
+            let deliveries = commands[location]?.takeDeliveries(Self.deliveriesMax) ?? []
+            if !deliveries.isEmpty { await context.plane(at: location).perform(deliveries) }
         }
         workers[location] = nil
         if commands[location]?.isEmpty == true { commands[location] = nil }
@@ -168,6 +184,9 @@ extension ChannelActor {
 
     /// Commands about data channels that one call of a loop performs.
     private static let dataCommandsMax = 256
+    /// Deliveries of one call: what a turn of a loop takes. Channels take turns on a loop call by call, and messages to one
+    /// receiver that come in one call share packets.
+    private static let deliveriesMax = 512
 
     private func perform(_ commands: inout [DataCommand], at location: MediaLocation) async {
         guard !commands.isEmpty else { return }

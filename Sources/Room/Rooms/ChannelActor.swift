@@ -43,6 +43,10 @@ actor ChannelActor {
     var model: ChannelModel
     /// The data channels of the participants.
     var data: DataRouter
+    /// The next job on events of data channels, while there is one.
+    var dataJob: Task<Void, Never>?
+    /// Waits while messages have no room in the meters of their senders.
+    var dataTimer: Task<Void, Never>?
     var resources: [ResourceID: Rooms.Resource] = [:]
     var resourceOf: [ParticipantID: ResourceID] = [:]
     /// Peers that have TURN credentials and are not added to their loop.
@@ -93,12 +97,12 @@ actor ChannelActor {
     /// - Returns: whether the queue was empty.
     nonisolated func post(_ event: PeerEvent, from peer: PeerID) -> Bool { inbox.post(event, from: peer) }
 
-    /// Handles the queued events.
+    /// Handles the queued events; those of data channels as far as one job goes, and the rest in later ones.
     func takeEvents() {
         for (peer, event) in inbox.take() where model.hasPeer(peer) {
             switch event {
             case .data(let event):
-                perform(data.received(event, from: peer, at: context.environment.clock.now().instant))
+                data.enqueue(event, from: peer, at: context.environment.clock.now().instant)
                 continue
             case .connected:
                 if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
@@ -116,6 +120,7 @@ actor ChannelActor {
             }
             apply { $0.received(event, from: peer) }
         }
+        serveData()
     }
 
     // MARK: Evictions
@@ -144,7 +149,8 @@ actor ChannelActor {
         // Every second has a tick.
         if !slotsToReconnect.isEmpty { summary.nextDeadlineSecond = .min }
         context.node.summaryChanged(of: name, to: summary, waitsUntil: model.departureWaitEnd)
-        guard model.isUnused, workers.isEmpty, crossLoopConnects.isEmpty, transportChecker == nil, callsUnderWay == 0
+        guard model.isUnused, workers.isEmpty, crossLoopConnects.isEmpty, transportChecker == nil, dataJob == nil,
+            callsUnderWay == 0
         else { return }
         precondition(resources.isEmpty && mailboxes.isEmpty && listeners.isEmpty, "they end with their participants")
         isRetired = true
@@ -176,7 +182,7 @@ actor ChannelActor {
     func settle() async -> Bool {
         takeEvictions()
         var didWait = false
-        while let task = workers.values.first ?? transportChecker ?? crossLoopConnects.values.first {
+        while let task = workers.values.first ?? transportChecker ?? crossLoopConnects.values.first ?? dataJob {
             await task.value
             didWait = true
         }

@@ -3,8 +3,10 @@ public import MediaTypes
 /// A data channel that the node opens to a participant, and what its messages are for.
 public struct DataChannelPlan: Hashable, Sendable {
     public enum Use: Hashable, Sendable {
-        /// Messages come from and go to the participant's signaling.
-        case signaling
+        /// Messages go to the participant's signaling and come from it.
+        ///
+        /// `sends`: whether the participant may send. One that does so on a channel where it only receives is ended.
+        case signaling(sends: Bool)
         /// Messages go to the other participants with a channel of this label.
         case messages(sends: Bool, receives: Bool)
     }
@@ -66,18 +68,33 @@ public enum ParticipantDataEvent: Sendable, Equatable {
     case opened
     /// A message of a channel for signaling, decompressed.
     case message(label: String, [UInt8], lease: DataLease?)
-    /// A message of a channel for signaling could not be decompressed.
-    case damaged(label: String)
+    /// A message of a channel for signaling is refused, and all that follow it are ignored: the participant is to be ended.
+    case refused(label: String, DataViolation)
     /// A channel of its plan closed, or could not be opened.
     case closed(label: String)
+}
+
+/// Why a message of a participant to its signaling is refused.
+public enum DataViolation: Hashable, Sendable {
+    /// The participant only receives on the channel.
+    case notPermitted
+    /// It sends more messages, or more bytes of content, than signaling needs.
+    case rate
+    /// The message is not a zlib stream.
+    case malformed
+    /// The content is longer than a message may be, or longer than 16 KiB and a hundred times the stream.
+    case tooLong
 }
 
 /// Why a message between participants was dropped.
 public enum MessageDropReason: String, Hashable, Sendable, CaseIterable {
     /// The participant may not send with this label.
     case notPermitted = "not_permitted"
-    /// The participant sends more than it may.
+    /// The participant sends more than it may, and the message would have waited too long.
     case rate
-    /// It is not a zlib stream, or too long.
+    /// The participant, its channel or the node has more deliveries than it may, and the message would have waited too long. Or
+    /// it is more than ten seconds' worth of its sender's deliveries by itself, or its receivers' loop is far behind.
+    case deliveries
+    /// It is not a zlib stream, or its content is too long: see ``DataViolation/tooLong``.
     case malformed
 }

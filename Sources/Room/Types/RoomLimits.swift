@@ -33,13 +33,20 @@ public struct RoomLimits: Equatable, Sendable, Codable {
     public var publishBitsPerSecondMax: Int?
     /// Messages a second that one participant may send to others over data channels, and as many at once.
     public var dataMessagesPerSecond: Int
-    /// Bytes a second of these messages, and as many at once.
+    /// Bytes of content a second of these messages; at most 192 KiB of them are taken at once.
     public var dataBytesPerSecond: Int
     /// Changes a second that one participant may make of itself, with ``changeBurst`` at once: its mutes, its role and its
     /// metadata, of which all others are told. Beyond it, others are told later of the latest, and a role or a push is refused.
     public var changesPerSecond: Int
     /// The most of these changes at once.
     public var changeBurst: Int
+    /// Deliveries a second that the messages of one participant may cause, and as many at once. A delivery is what one packet
+    /// carries of a message, to one receiver.
+    public var dataDeliveriesPerSecond: Int
+    /// Deliveries a second of one channel, and as many at once.
+    public var channelDeliveriesPerSecond: Int
+    /// Deliveries a second of all channels together. Beyond it each channel has an equal part.
+    public var nodeDeliveriesPerSecond: Int
     /// What happens when a user joins again, unless its authorization decides.
     public var duplicateUsers: DuplicateUserPolicy
     /// How long a member that can resume keeps its place when its connection is lost, in whole seconds; 0 for not at
@@ -68,6 +75,9 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         dataBytesPerSecond: Int = 1_000_000,
         changesPerSecond: Int = 2,
         changeBurst: Int = 10,
+        dataDeliveriesPerSecond: Int = 20_000,
+        channelDeliveriesPerSecond: Int = 100_000,
+        nodeDeliveriesPerSecond: Int = 200_000,
         duplicateUsers: DuplicateUserPolicy = .allow,
         resumeGrace: Duration = .seconds(15),
         channelLifetime: Duration = .zero
@@ -91,6 +101,9 @@ public struct RoomLimits: Equatable, Sendable, Codable {
         self.dataBytesPerSecond = dataBytesPerSecond
         self.changesPerSecond = changesPerSecond
         self.changeBurst = changeBurst
+        self.dataDeliveriesPerSecond = dataDeliveriesPerSecond
+        self.channelDeliveriesPerSecond = channelDeliveriesPerSecond
+        self.nodeDeliveriesPerSecond = nodeDeliveriesPerSecond
         self.duplicateUsers = duplicateUsers
         self.resumeGrace = resumeGrace
         self.channelLifetime = channelLifetime

@@ -161,4 +161,20 @@ extension SoraClose {
             self.init(.badFingerprint, "The client's certificate does not match the fingerprint in its SDP.")
         }
     }
+
+    /// The close for a client whose message on a data channel of signaling is refused.
+    init(_ violation: DataViolation, on label: String) {
+        let sentence =
+            switch violation {
+            case .notPermitted:
+                "The client sent a message on the data channel \(label), on which it only receives."
+            case .rate:
+                "The client exceeded the rate limit of messages on the data channel \(label); send fewer, or shorter ones."
+            case .malformed: "A message of the data channel \(label) is not a zlib stream."
+            case .tooLong:
+                "A message of the data channel \(label) decompresses to more than 256 KiB, or to more than 16 KiB and a "
+                    + "hundred times its length."
+            }
+        self.init(.invalidMessage, sentence)
+    }
 }

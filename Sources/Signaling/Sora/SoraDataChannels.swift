@@ -65,7 +65,7 @@ struct SoraDataChannels: Sendable {
         let signaling = labels.map { label in
             DataChannelPlan(
                 DataChannelParameters(label: label.rawValue, priority: Self.signalingPriority),
-                use: .signaling,
+                use: .signaling(sends: label.direction != .recvonly),
                 isCompressed: true
             )
         }

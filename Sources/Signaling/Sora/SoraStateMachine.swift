@@ -609,8 +609,7 @@ extension SoraStateMachine {
                 return end(SoraClose(.invalidJSON, "A message of the data channel \(label) is not UTF-8."))
             }
             return received(text, at: now)
-        case .damaged(let label):
-            return end(SoraClose(.invalidMessage, "A message of the data channel \(label) is not a zlib stream."))
+        case .refused(let label, let violation): return end(SoraClose(violation, on: label))
         case .closed(let label):
             guard SoraDataChannels.Label(rawValue: label) != nil else { return [] }
             return end(SoraClose(.internalError, "The data channel \(label) closed."), leaving: .signalingLost)

@@ -126,7 +126,7 @@ extension Limit {
             "message-bytes-per-second",
             \.rooms.dataBytesPerSecond,
             0...1_000_000_000,
-            "bytes per second of these messages, and the largest burst"
+            "bytes of content per second of these messages, at most 196608 of them at once"
         ),
         Limit(
             "changes-per-second",
@@ -136,6 +136,25 @@ extension Limit {
                 + "others are told of the latest mute later, and roles and pushes are refused"
         ),
         Limit("change-burst", \.rooms.changeBurst, 1...1_000_000, "burst of these changes"),
+        Limit(
+            "deliveries-per-second",
+            \.rooms.dataDeliveriesPerSecond,
+            many,
+            "deliveries per second of the messages of one participant, and the largest burst; a delivery is up to 1160 "
+                + "bytes of a message to one receiver"
+        ),
+        Limit(
+            "channel-deliveries-per-second",
+            \.rooms.channelDeliveriesPerSecond,
+            many,
+            "deliveries per second of the messages of one channel, and the largest burst"
+        ),
+        Limit(
+            "node-deliveries-per-second",
+            \.rooms.nodeDeliveriesPerSecond,
+            many,
+            "deliveries per second of all messages on the node; beyond it each channel has an equal part"
+        ),
         Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
         Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),
         Limit(

@@ -25,7 +25,7 @@ extension MediaMetrics {
             ),
             (
                 "nagare_data_channels_overflowed_total",
-                "Reliable channels closed because their receivers did not keep up.", data.channelsOverflowed
+                "Channels of signaling closed because their clients did not keep up.", data.channelsOverflowed
             ),
             ("nagare_data_channels_refused_total", "Channels of clients that were refused.", data.channelsRefused),
             (

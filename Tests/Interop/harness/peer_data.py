@@ -35,6 +35,10 @@ async def run() -> None:
     def _(message: str | bytes) -> None:
         report("message", text=message if isinstance(message, str) else message.decode())
 
+    @channel.on("close")
+    def _() -> None:
+        report("closed")
+
     session = await start_session(connection, chosen.endpoint, chosen.token)
     loop = asyncio.get_running_loop()
     while line := await loop.run_in_executor(None, sys.stdin.readline):

@@ -66,6 +66,25 @@ enum SettingsReference {
             than 4,000,000 steps of work a second, end its channels.
             """
         )
+        lines.append("")
+        lines += Markdown.paragraph(
+            """
+            A compressed message may have 16 KiB of content, and a hundred times its length. To its signaling over \
+            data channels a client may send 100 messages and 1 MiB of content a second, and 1,000 messages and 4 MiB \
+            at once. A client that sends more, or anything on `notify` or `push`, is ended.
+            """
+        )
+        lines.append("")
+        lines += Markdown.paragraph(
+            """
+            What a client sends to others beyond `messages-per-second`, `message-bytes-per-second` and the limits of \
+            deliveries waits for up to two seconds, a tenth of a second where messages may be lost, and slows the \
+            client down; what would wait longer is dropped, and a message that takes more than ten seconds of its \
+            sender's deliveries, too. What the node compresses for receivers counts as content. A media loop queues \
+            messages for at most 512 receivers in one turn, and sends 512 packets with data, so that media goes \
+            between them.
+            """
+        )
         lines += ["", "### The bit rate of publishers", ""]
         lines += Markdown.paragraph(
             """

@@ -45,7 +45,10 @@ import Wire
             return
         }
         #expect(plan.channels.map(\.parameters.label) == ["signaling", "notify", "push", "stats", "#a", "#b"])
-        #expect(plan.channels.prefix(4).allSatisfy { $0.use == .signaling && $0.isCompressed })
+        // What goes to the client only is not to be sent by it.
+        let uses: [DataChannelPlan.Use] = [true, false, false, true].map { .signaling(sends: $0) }
+        #expect(plan.channels.prefix(4).map(\.use) == uses)
+        #expect(plan.channels.prefix(4).allSatisfy { $0.isCompressed })
         let (first, second) = (plan.channels[4], plan.channels[5])
         #expect(first.use == .messages(sends: true, receives: false) && first.isCompressed && first.header == .none)
         #expect(first.parameters.reliability == .retransmissions(2) && !first.parameters.isOrdered)
@@ -275,7 +278,10 @@ import Wire
     @Test(
         arguments: [
             (.data(.closed(label: "signaling")), "INTERNAL-ERROR"), (.data(.closed(label: "stats")), "INTERNAL-ERROR"),
-            (.data(.damaged(label: "signaling")), "INVALID-MESSAGE"),
+            (.data(.refused(label: "signaling", .malformed)), "INVALID-MESSAGE"),
+            (.data(.refused(label: "push", .notPermitted)), "INVALID-MESSAGE"),
+            (.data(.refused(label: "stats", .rate)), "INVALID-MESSAGE"),
+            (.data(.refused(label: "rpc", .tooLong)), "INVALID-MESSAGE"),
             (.data(.message(label: "signaling", [0xFF, 0xFE], lease: nil)), "INVALID-JSON"),
             (.data(.message(label: "signaling", Array("{".utf8), lease: nil)), "INVALID-JSON"),
             (.data(.message(label: "stats", Array("[]".utf8), lease: nil)), "INVALID-MESSAGE"),
@@ -288,6 +294,17 @@ import Wire
         var bench = try Self.connected()
         bench.receive(event)
         #expect(bench.close?.close.reason == reason && bench.state.hasEnded)
+    }
+
+    @Test(
+        arguments: [
+            (.notPermitted, "only receives"), (.rate, "rate limit"), (.malformed, "not a zlib stream"),
+            (.tooLong, "256 KiB"),
+        ] as [(DataViolation, String)]
+    )
+    func `the log says which channel a client was ended for, and why`(violation: DataViolation, words: String) {
+        let sentence = SoraClose(violation, on: "stats").sentence
+        #expect(sentence.contains("data channel stats") && sentence.contains(words))
     }
 
     @Test func `closed channels of messages and messages of other labels change nothing`() throws {

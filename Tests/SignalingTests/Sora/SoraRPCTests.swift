@@ -52,7 +52,7 @@ import Wire
             return
         }
         let channel = try #require(request.data?.channels.last)
-        #expect(channel.parameters.label == "rpc" && channel.use == .signaling && channel.isCompressed)
+        #expect(channel.parameters.label == "rpc" && channel.use == .signaling(sends: true) && channel.isCompressed)
         bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
         let offer = try bench.next()
         #expect(offer["rpc_methods"] == ["2025.2.0/RequestSimulcastRid"])

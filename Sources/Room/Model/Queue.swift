@@ -1,0 +1,35 @@
+/// A first-in first-out queue. An element is freed when it leaves, not when the queue's array is made anew: what waits here may
+/// hold credit of its sender.
+struct Queue<Element> {
+    /// Places of removed elements that an array may have before it is cut, and the most that an empty one keeps.
+    private static var placesMax: Int { 64 }
+
+    private var elements: [Element?] = []
+    private var head = 0
+
+    var isEmpty: Bool { head == elements.count }
+    var first: Element? { head < elements.count ? elements[head] : nil }
+
+    mutating func append(_ element: Element) { elements.append(element) }
+
+    /// Puts another element in the place of the first. The queue is not empty.
+    mutating func replaceFirst(by element: Element) { elements[head] = element }
+
+    @discardableResult
+    mutating func removeFirst() -> Element? {
+        guard head < elements.count else { return nil }
+        let element = elements[head]
+        elements[head] = nil
+        head += 1
+        if head == elements.count {
+            elements.removeAll(keepingCapacity: elements.capacity <= Self.placesMax)
+            head = 0
+        } else if head >= Self.placesMax, head * 2 >= elements.count {
+            elements.removeFirst(head)
+            head = 0
+        }
+        return element
+    }
+}
+
+extension Queue: Sendable where Element: Sendable {}
