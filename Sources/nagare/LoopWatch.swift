@@ -1,50 +1,92 @@
 import EventLoop
+import Logging
 import Media
 import MediaTypes
+import Room
 import ServiceLifecycle
+import Signaling
 import Synchronization
 
-/// Asks each loop once a second to run a job, for the liveness probe: a process whose loop does not turn any more has to be
-/// restarted, whatever else still answers.
+/// Waits once a second where packets, joins and messages of clients wait, for the probes and the service manager: a process
+/// that serves nobody any more has to be restarted, whatever else still answers.
 struct LoopWatch: Service {
-    private let probes: [LoopProbe]
+    private let probes: [@Sendable () async -> Void]
     private let turns: LoopTurns
+    private let serviceManager: ServiceManager?
+    private let logger: Logger
 
-    init(media: [MediaLoop], control: ControlLoops) {
-        probes =
-            media.map { LoopProbe(name: "media-\($0.location.loop.rawValue)", executor: $0.eventLoop.executor) }
-            + control.executors.enumerated().map { LoopProbe(name: "control-\($0.offset)", executor: $0.element) }
-        turns = LoopTurns(names: probes.map(\.name))
+    /// - Parameter serviceManager: Learns each second that nothing has stalled; `nil` for none.
+    init(
+        media: [MediaLoop],
+        rooms: Rooms,
+        signaling: SignalingQueue,
+        serviceManager: ServiceManager?,
+        logger: Logger
+    ) {
+        var probes: [@Sendable () async -> Void] = []
+        var names: [String] = []
+        for loop in media {
+            let probe = LoopProbe(loop.eventLoop.executor)
+            names.append("media-\(loop.location.loop.rawValue)")
+            probes.append { await probe.turn() }
+        }
+        for (index, probe) in rooms.controlLoopProbes.enumerated() {
+            names.append("control-\(index)")
+            probes.append(probe)
+        }
+        names.append("signaling")
+        probes.append { await signaling.probe() }
+        self.probes = probes
+        turns = LoopTurns(names: names)
+        self.serviceManager = serviceManager
+        self.logger = logger
     }
 
-    /// The names of the loops that do not turn.
+    /// The names of the loops that serve nobody.
     var stalledLoops: [String] { turns.stalled(at: .now) }
+
+    /// Tells the service manager that the node accepts clients.
+    func ready() { serviceManager?.notify(.ready) }
 
     func run() async throws {
         await cancelWhenGracefulShutdown {
+            var logged: [String] = []
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 for (index, probe) in probes.enumerated() where turns.ask(index, at: .now) {
                     // Nobody waits for a loop that hangs.
                     Task {
-                        await probe.turn()
+                        await probe()
                         turns.turned(index)
                     }
                 }
+                let stalled = stalledLoops
+                if stalled.isEmpty { serviceManager?.notify(.watchdog) }
+                if stalled != logged { log(stalled) }
+                logged = stalled
             }
         }
     }
 }
 
-/// Runs on one loop.
+extension LoopWatch {
+    private func log(_ stalled: [String]) {
+        if stalled.isEmpty {
+            logger.notice("no loop is stalled any more")
+        } else {
+            logger.error(
+                "loops have stalled: the service manager restarts the node if they stay so",
+                metadata: ["loops": "\(stalled.joined(separator: " "))"]
+            )
+        }
+    }
+}
+
+/// Runs on one media loop.
 private actor LoopProbe {
-    nonisolated let name: String
     private nonisolated let executor: any SerialExecutor
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
 
-    init(name: String, executor: any SerialExecutor) {
-        self.name = name
-        self.executor = executor
-    }
+    init(_ executor: any SerialExecutor) { self.executor = executor }
 
     func turn() {}
 }

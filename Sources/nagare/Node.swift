@@ -275,8 +275,15 @@ struct Node {
             logger: logger,
             hasStarted: { status.hasStarted }
         )
-        let watch = LoopWatch(media: loops.loops, control: controlLoops)
-        let group = serviceGroup(loops, rooms, status, drain, operations, watch)
+        let queue = SignalingQueue()
+        let watch = LoopWatch(
+            media: loops.loops,
+            rooms: rooms,
+            signaling: queue,
+            serviceManager: ServiceManager(socket: ProcessInfo.processInfo.environment["NOTIFY_SOCKET"]),
+            logger: logger
+        )
+        let group = serviceGroup(loops, rooms, status, drain, operations, queue, watch)
         await shutdown.set(
             ShutdownTarget.Actions(
                 drain: drain,
@@ -307,6 +314,7 @@ struct Node {
         _ status: NodeStatus,
         _ drain: NodeDrain,
         _ operations: Operations,
+        _ queue: SignalingQueue,
         _ watch: LoopWatch
     ) -> ServiceGroup {
         let announce: @Sendable (Int) -> Void = { [configuration, logger] port in
@@ -319,13 +327,14 @@ struct Node {
                 ]
             )
             FileHandle.standardOutput.write(Data("Nagare \(BuildInformation.version) is ready: open \(url)\n".utf8))
+            watch.ready()
         }
         let quiet = Logger(label: Self.httpLabel)
         let signaling = cluster.flatMap { cluster in
             configuration.cluster.map { ClusterSignaling(cluster: cluster, rooms: rooms, settings: $0) }
         }
         let scrape: @Sendable () async -> NodeSnapshot = {
-            await snapshot(loops, rooms, status, drain, operations)
+            await snapshot(loops, rooms, status, drain, operations, watch)
         }
         let api = operations.api(rooms, drain: drain, cluster: signaling) { await scrape().mediaTotals }
         let admin = AdminServer(
@@ -339,7 +348,7 @@ struct Node {
             origins: configuration.adminOrigins,
             logger: quiet,
             metrics: { await scrape().page.text },
-            isReady: { await Self.isReady(drain, rooms) },
+            isReady: { await Self.isReady(drain, rooms, watch) },
             whyNotReady: { await Self.reasonAgainstClients(drain, rooms) ?? "takes no new clients" },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
@@ -370,6 +379,7 @@ struct Node {
             clientStatistics: operations.clientStatistics,
             signalingStatistics: operations.statistics,
             traces: operations.traces?.joins,
+            queue: queue,
             logger: quiet,
             signalingLogger: logger,
             onRunning: { port in
@@ -377,7 +387,7 @@ struct Node {
             }
         )
         // Services shut down in reverse order: the public listener first, the admin listener with its probes last.
-        var services: [any Service] = [admin, watch]
+        var services: [any Service] = [admin, watch, MemoryRelease()]
         if let signaling {
             ClusterRecords.connect(rooms, operations.subscriptions, to: signaling.cluster.records, logger: logger)
             services.append(
@@ -418,8 +428,9 @@ struct Node {
 
     /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
     /// session may begin, because those sessions are on this node only.
-    private static func isReady(_ drain: NodeDrain, _ rooms: Rooms) async -> Bool {
-        await reasonAgainstClients(drain, rooms) == nil
+    private static func isReady(_ drain: NodeDrain, _ rooms: Rooms, _ watch: LoopWatch) async -> Bool {
+        guard watch.stalledLoops.isEmpty else { return false }
+        return await reasonAgainstClients(drain, rooms) == nil
     }
 
     /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should.
@@ -443,11 +454,12 @@ struct Node {
         _ rooms: Rooms,
         _ status: NodeStatus,
         _ drain: NodeDrain,
-        _ operations: Operations
+        _ operations: Operations,
+        _ watch: LoopWatch
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        snapshot.isReady = await Self.isReady(drain, rooms)
+        snapshot.isReady = await Self.isReady(drain, rooms, watch)
         snapshot.drain = await drain.report
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.rooms = await rooms.counts

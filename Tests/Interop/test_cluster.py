@@ -22,10 +22,11 @@ import websockets.sync.client
 
 from conftest import log_path
 from harness.chromium import ChromiumPage
+from harness.clocks import assert_clock
 from harness.cluster import Cluster
 from harness.load import run_load
 from harness.members import Join
-from harness.node import BINARY, ENVIRONMENT, LOOPBACK, free_tcp_port
+from harness.node import BINARY, ENVIRONMENT, LOOPBACK, Node, free_tcp_port
 from harness.offers import SDP, offer
 from harness.peers import Peer
 from harness.ports import free_ports
@@ -232,6 +233,76 @@ def test_a_web_application_goes_on_at_another_node(
     cluster.assert_given_up(given_up, b=1, c=1)
     assert len(watching.notified("connection.destroyed", connection_id=before)) == 1
     assert len(watching.notified("connection.created", connection_id=after)) == 1
+
+
+def application(open_page: Callable[..., ChromiumPage], cluster: Cluster, channel: str) -> ChromiumPage:
+    """A page that joined at node a, knows node b, and writes down its statuses with their reasons."""
+    page = open_page(cluster["a"].origin, bypass_csp=True)
+    page.goto(f"{cluster['a'].origin}/nagare.d.ts")
+    page.call(
+        "async (options) => { const { Nagare } = await import('/nagare.js');"
+        " const one = window.channel = Nagare.channel(options); window.seen = [];"
+        " one.addEventListener('connectionStatus', ({ detail }) => window.seen.push([detail.status, detail.reason]));"
+        " await one.join(); }",
+        {"url": [cluster["a"].signaling, cluster["b"].signaling], "channel": channel, "user": "ann"},
+    )
+    # The node tells it about its camera's packets, which is the flow that stops.
+    wait_until(lambda: cluster["a"].total("nagare_packets_received_total", "protocol=rtp") > 200, "its media", 15)
+    return page
+
+
+@contextlib.contextmanager
+def hanging(*nodes: Node) -> Iterator[None]:
+    """The nodes hang, and go on one after the other, the first one first."""
+    for node in nodes:
+        os.kill(node.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for node in nodes:
+            os.kill(node.process.pid, signal.SIGCONT)
+            time.sleep(0.5)
+
+
+@pytest.mark.timeout(300)
+def test_a_web_application_leaves_a_node_that_hangs_within_three_seconds(
+    own_cluster: Cluster, join: Join, open_page: Callable[..., ChromiumPage], channel: str
+) -> None:
+    cluster = own_cluster
+    watching = join("recvonly", at=cluster["c"]).connected()
+    page = application(open_page, cluster, channel)
+    before = page.evaluate("window.channel.connectionId")
+    watching.sees(before)
+    expected = [
+        ["connecting", ""], ["connected", ""], ["disconnected", "SIGNALING-SILENT"], ["reconnecting", ""],
+        ["connected", ""],
+    ]  # fmt: skip
+    with hanging(cluster["a"]):
+        began = time.monotonic()
+        wait_until(lambda: len(page.evaluate("window.seen")) >= len(expected), "the return", 20)
+        seconds = time.monotonic() - began
+        assert page.evaluate("window.seen") == expected
+        after = page.evaluate("window.channel.connectionId")
+        assert after != before
+        watching.sees(after)
+    assert_clock(seconds <= 3, f"The application was back after {seconds:.1f} s.")
+
+
+@pytest.mark.timeout(300)
+def test_a_web_application_whose_network_stops_for_a_moment_stays_at_its_node(
+    own_cluster: Cluster, open_page: Callable[..., ChromiumPage], channel: str
+) -> None:
+    cluster = own_cluster
+    page = application(open_page, cluster, channel)
+    before = page.evaluate("window.channel.connectionId")
+    # It gets nothing from any node, as without a network.
+    with hanging(cluster["a"], cluster["b"]):
+        time.sleep(1.7)
+    received = lambda: cluster["a"].total("nagare_packets_received_total", "protocol=rtp")
+    packets = received()
+    wait_until(lambda: received() > packets + 200, "its media again", 15)
+    assert page.evaluate("window.channel.connectionId") == before
+    assert "SIGNALING-SILENT" not in [reason for _, reason in page.evaluate("window.seen")]
 
 
 def test_the_command_for_a_cluster_on_this_machine_shows_its_nodes() -> None:

@@ -97,6 +97,9 @@ def test_the_service_is_valid(unpacked: Path, tmp_path: Path) -> None:
     unit = (unpacked / UNIT).read_text()
     assert "ExecStart=/usr/bin/nagare serve --config /etc/nagare/nagare.yaml\n" in unit, unit
     assert "ExecReload=" in unit, unit
+    # A node that hangs is started again.
+    for line in ("Type=notify", "WatchdogSec=10", "Restart=on-failure"):
+        assert f"{line}\n" in unit, unit
     # The program is not installed on this machine, and systemd looks for it.
     program = tmp_path / "nagare"
     program.touch(0o755)

@@ -30,6 +30,12 @@ final class TestControlLoop: SerialExecutor {
     /// No job runs from now on.
     func suspend() { queue.suspend() }
     func resume() { queue.resume() }
+    /// A queue that is suspended when nobody needs it any more ends the process, so a test that fails resumes it too.
+    func whileSuspended<Value: Sendable>(_ body: () async throws -> Value) async throws -> Value {
+        suspend()
+        defer { resume() }
+        return try await body()
+    }
 }
 
 /// A client's signaling, with an executor of its own.
@@ -79,6 +85,36 @@ struct ChannelActorTests {
         let shares = Dictionary(grouping: Self.names, by: Self.index).mapValues(\.count)
         #expect(shares.values.allSatisfy { $0 >= 30 }, "\(shares)")
         #expect(await rooms.isEmpty)
+    }
+
+    @Test func `a probe waits in the queue of its control loop once for each step of a join`() async throws {
+        let loops = [TestControlLoop(), TestControlLoop()]
+        let rooms = Rooms(planes: [FakeMediaPlane()], controlLoops: loops)
+        let probes = rooms.controlLoopProbes
+        try #require(probes.count == 2)
+        for (index, probe) in probes.enumerated() {
+            let before = loops.map(\.jobCount)
+            await probe()
+            let jobs = zip(loops, before).map { $0.jobCount - $1 }
+            #expect(jobs[index] >= 5 && jobs[1 - index] == 0, "\(jobs)")
+        }
+        #expect(await rooms.isEmpty)
+    }
+
+    @Test func `a probe waits at a control loop that does not turn, and at no other one`() async throws {
+        let loops = [TestControlLoop(), TestControlLoop()]
+        let rooms = Rooms(planes: [FakeMediaPlane()], controlLoops: loops)
+        let probes = rooms.controlLoopProbes
+        let before = loops[0].jobCount
+        let waiting = try await loops[0].whileSuspended {
+            let waiting = Task { await probes[0]() }
+            try await eventually("the probe is queued") { loops[0].jobCount == before + 1 }
+            await probes[1]()
+            #expect(loops[0].jobCount == before + 1)
+            return waiting
+        }
+        await waiting.value
+        #expect(loops[0].jobCount >= before + 5)
     }
 
     /// Errors must not leave the caller on the channel's executor, where it would run at the same time as its other jobs.

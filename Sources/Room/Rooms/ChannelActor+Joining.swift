@@ -13,6 +13,16 @@ extension ChannelActor {
         return (nextSession, model.counts, model.memberCount, model.decoders)
     }
 
+    /// Waits in the channel's queue once for each step of a join: what authorization needs, the place, its transport, the media,
+    /// and the answer of the media plane.
+    func waitAsJoin() async {
+        for step in 1...5 {
+            // A change of the actor's state: the optimiser lets nobody wait for an executor that nothing needs.
+            probesTaken &+= 1
+            if step < 5 { await Task.yield() }
+        }
+    }
+
     /// The identifier of the session that a newcomer will be in.
     var nextSession: ChannelSessionID {
         model.session?.id

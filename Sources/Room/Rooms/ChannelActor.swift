@@ -40,6 +40,8 @@ actor ChannelActor {
     /// Participants that newcomers of other channels evicted.
     private nonisolated let evicted = Mutex<[ParticipantID]>([])
 
+    /// Of ``waitAsJoin()``.
+    var probesTaken = 0
     var model: ChannelModel
     /// The data channels of the participants.
     var data: DataRouter

@@ -29,6 +29,17 @@ struct ControlExecutors: Sendable {
         return .loop(loops[Self.index(of: channel, count: loops.count)])
     }
 
+    /// For each loop, the name of a channel that runs on it.
+    var nameOnEachLoop: [ChannelName] {
+        var names: [Int: ChannelName] = [:]
+        var number = 0
+        while names.count < loops.count {
+            if let name = ChannelName("probe-\(number)") { names[Self.index(of: name, count: loops.count)] = name }
+            number += 1
+        }
+        return loops.indices.compactMap { names[$0] }
+    }
+
     /// The index of a channel's loop among `count`.
     static func index(of channel: ChannelName, count: Int) -> Int { Int(channel.stableHash % UInt64(count)) }
 }

@@ -279,6 +279,21 @@ public final class Rooms: Sendable {
     /// answers.
     public func sampleLoads() async { await loadMonitor.sample() }
 
+    /// One function for each control loop. It waits there as a client's join does: in the queue of a channel, once for each of
+    /// its steps. It changes nothing. On a loop that serves nobody it returns late or never.
+    public var controlLoopProbes: [@Sendable () async -> Void] {
+        let context = context
+        var probes: [@Sendable () async -> Void] = []
+        for name in context.executors.nameOnEachLoop {
+            probes.append {
+                // The directory does not know it, so it is nobody's channel.
+                let channel = ChannelActor(name: name, number: 0, limits: context.limits, context: context)
+                await channel.waitAsJoin()
+            }
+        }
+        return probes
+    }
+
     // MARK: - Shutdown
 
     /// Refuses newcomers and listeners from now on, for good. Present ones stay.

@@ -29,7 +29,7 @@ public struct AdminServer: Service {
     ///   - metrics: Makes the Prometheus text of one scrape.
     ///   - isReady: Whether the node accepts new clients.
     ///   - whyNotReady: Why it does not, in one line for operators.
-    ///   - stalledLoops: The names of the loops that do not turn; with any the node is not alive.
+    ///   - stalledLoops: The names of the loops that serve nobody; with any the node is neither alive nor ready.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
         host: String,
@@ -147,18 +147,15 @@ struct AdminResponder: HTTPResponder {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
         let response: Response
+        let stalled = ["livez", "readyz"].contains(path[0]) ? stalledLoops() : []
         switch path[0] {
+        case _ where !stalled.isEmpty:
+            response = Self.text(.serviceUnavailable, "stalled loops: \(stalled.joined(separator: " "))\n")
         case "metrics":
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
         case "clusterz": response = cluster(request)
         case "readyz" where !(await isReady()):
             response = Self.text(.serviceUnavailable, "\(await whyNotReady())\n")
-        case "livez":
-            let stalled = stalledLoops()
-            response =
-                stalled.isEmpty
-                ? Self.text(.ok, "ok\n")
-                : Self.text(.serviceUnavailable, "stalled loops: \(stalled.joined(separator: " "))\n")
         default:
             response = Self.text(.ok, "ok\n")
         }

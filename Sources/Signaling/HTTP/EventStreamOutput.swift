@@ -26,7 +26,7 @@ final class EventStreamOutput: Sendable {
     @concurrent func write(_ bytes: ByteBuffer, to writer: inout any ResponseBodyWriter) async throws {
         let connection = connection
         let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
-        let count = bytes.readableBytes
+        let count = bytes.storageCapacity
         outbound.change(id, by: count)
         defer {
             watchdog.cancel()

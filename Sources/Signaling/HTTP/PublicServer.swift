@@ -35,6 +35,7 @@ public struct PublicServer: Service {
     ///   - clientStatistics: Stores the statistics that clients report.
     ///   - signalingStatistics: Counts refused connections.
     ///   - traces: Makes a trace of each join; `nil` for none.
+    ///   - queue: Handles the messages of WebSockets.
     ///   - logger: Logs for the HTTP server.
     ///   - signalingLogger: Logs refused connections; `logger` if `nil`.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
@@ -50,6 +51,7 @@ public struct PublicServer: Service {
         clientStatistics: ClientStatistics = ClientStatistics(),
         signalingStatistics: SignalingStatistics = SignalingStatistics(),
         traces: JoinTracer? = nil,
+        queue: SignalingQueue = SignalingQueue(),
         logger: Logger,
         signalingLogger: Logger? = nil,
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
@@ -79,7 +81,7 @@ public struct PublicServer: Service {
             clients: clients,
             logger: ownLogger
         )
-        let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+        let work = queue.work
         let ayame = AyameContext(
             configuration: configuration.ayame,
             admission: AyameAdmission(

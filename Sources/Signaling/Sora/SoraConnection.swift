@@ -34,6 +34,8 @@ struct SoraContext: Sendable {
 enum WorkOwner: Hashable, Sendable {
     case network(ClientNetwork)
     case channel(ChannelName)
+    /// Of no client.
+    case probe
 
     /// - Parameter channel: The client's channel; `nil` before its reservation.
     init(_ network: ClientNetwork, in channel: ChannelName?) {

@@ -174,7 +174,7 @@ extension Limit {
             "waiting-bytes",
             \.http.waitingBytesMax,
             bytes,
-            "unsent bytes of all clients together; beyond it the slowest client is closed first"
+            "memory of the unsent messages of all clients together, in bytes; beyond it the slowest client is closed first"
         ),
         Limit(
             "address-request-burst",

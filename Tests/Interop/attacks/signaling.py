@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -23,12 +24,16 @@ def connected(node: Node, timeout: float = 2) -> socket.socket:
     return socket.create_connection((LOOPBACK, node.http_port), timeout=timeout, source_address=(ATTACKER, 0))
 
 
-def websocket(node: Node, timeout: float = 2) -> socket.socket:
+def websocket(
+    node: Node, timeout: float = 2, path: str = "/signaling", tls: ssl.SSLContext | None = None
+) -> socket.socket:
     """A new WebSocket for signaling."""
     one = connected(node, timeout)
+    if tls:
+        one = tls.wrap_socket(one, server_hostname=LOOPBACK)
     key = base64.b64encode(os.urandom(16)).decode()
     one.sendall(
-        f"GET /signaling HTTP/1.1\r\nHost: {LOOPBACK}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"GET {path} HTTP/1.1\r\nHost: {LOOPBACK}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
         f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n".encode()
     )
     answer = b""
@@ -264,6 +269,47 @@ def slow_readers(node: Node) -> int:
     return min(len(sockets), joined)
 
 
+def caller(node: Node, room: str, tls: ssl.SSLContext | None) -> socket.socket:
+    """A member of a call of two, from which nothing but its acceptance was read."""
+    one = websocket(node, 5, "/relay", tls)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+    one.sendall(frame(1, json.dumps({"type": "register", "roomId": room}).encode()))
+    answer = b""
+    while b'"accept"' not in answer:
+        piece = one.recv(4_096)
+        if not piece:
+            raise ConnectionError("not accepted")
+        answer += piece
+    return one
+
+
+def unread_calls(node: Node, calls: int = 30, seconds: float = SECONDS, tls: ssl.SSLContext | None = None) -> int:
+    """Calls of two: one member sends as much as a member may, and the other reads nothing."""
+    # A buffer for one has twice its bytes.
+    relayed = frame(1, json.dumps({"type": "candidate", "ice": "a" * 4_100}).encode())
+    readers: list[socket.socket] = []
+    senders: list[socket.socket] = []
+    delivered = 0
+    for _ in range(calls):
+        room = f"attack-{os.urandom(8).hex()}"
+        readers.append(caller(node, room, tls))
+        senders.append(caller(node, room, tls))
+    end, count = time.monotonic() + seconds, 900
+    while time.monotonic() < end:
+        for one in list(senders):
+            try:
+                one.sendall(relayed * count)
+                delivered += count
+            except OSError:
+                # The node ended the call, because its other member reads nothing.
+                senders.remove(one)
+        count = 8
+        time.sleep(0.1)
+    for one in readers + senders:
+        one.close()
+    return delivered
+
+
 ATTACKS: dict[str, Attack] = {
     "zeros as JSON": zeros,
     "JSON in UTF-16": wide_characters,
@@ -278,4 +324,5 @@ ATTACKS: dict[str, Attack] = {
     "idle connections": idle_connections,
     "idle event streams": idle_event_streams,
     "members that read nothing": slow_readers,
+    "calls whose second member reads nothing": unread_calls,
 }

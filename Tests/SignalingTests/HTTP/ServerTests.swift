@@ -87,7 +87,8 @@ struct ChannelDocumentTests {
 
 @Suite(.timeLimit(.minutes(10)))
 struct AdminTests {
-    @Test func `a loop that does not turn is named by the liveness probe`() async throws {
+    @Test(arguments: ["/livez", "/readyz"])
+    func `a loop that serves nobody is named by the probe`(path: String) async throws {
         let server = AdminServer(
             host: "127.0.0.1",
             port: 0,
@@ -98,7 +99,7 @@ struct AdminTests {
         )
         try await server.testable.test(.router) { client in
             let http = HTTPTester(client: client)
-            let answer = try await http.send(.get, "/livez")
+            let answer = try await http.send(.get, path)
             #expect(answer.status == .serviceUnavailable && answer.text == "stalled loops: media-1 control-0\n")
             #expect(try await http.send(.get, "/healthz").status == .ok)
         }

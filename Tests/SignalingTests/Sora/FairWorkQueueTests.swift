@@ -1,5 +1,7 @@
+import Dispatch
 import Room
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -70,6 +72,45 @@ struct FairWorkQueueTests {
             if count == 50 { executor.move(to: -1, owner: -1) }
             running.leave()
         }
+    }
+
+    private final class Flag: Sendable {
+        private let state = Mutex(false)
+        var isSet: Bool { state.withLock { $0 } }
+        func set() { state.withLock { $0 = true } }
+    }
+
+    private actor Hanging {
+        private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
+        nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+        init(_ queue: SignalingQueue) {
+            executor = FairExecutor(queue.work, share: nil, owner: .network(.unknown))
+        }
+
+        func hang(until end: DispatchSemaphore, _ begun: Flag) {
+            begun.set()
+            end.wait()
+        }
+    }
+
+    @Test(.timeLimit(.minutes(10))) func `a probe waits while the thread of the signaling hangs`() async throws {
+        let (queue, end) = (SignalingQueue(), DispatchSemaphore(value: 0))
+        let (hanging, begun, hasReturned) = (Hanging(queue), Flag(), Flag())
+        await queue.probe()
+        let job = Task { await hanging.hang(until: end, begun) }
+        try await eventually("the thread hangs") { begun.isSet }
+        let probing = Task {
+            await queue.probe()
+            hasReturned.set()
+        }
+        // Another thread goes on meanwhile.
+        await SignalingQueue().probe()
+        #expect(!hasReturned.isSet)
+        end.signal()
+        await probing.value
+        await job.value
+        #expect(hasReturned.isSet)
     }
 
     private final class Running: Sendable {

@@ -6,6 +6,9 @@ import Room
 ///
 /// It assembles fragments, answers pings, performs the closing handshake, and closes the connection of a client that
 /// violates the protocol or does not read. It drops frames that arrive while it closes.
+///
+/// What a client does not read waits here, where its memory is known: the channel has one unsent frame at most. With TLS it
+/// has a buffer of its own for each unsent write, as large as the largest write so far and at least 16 KiB.
 final class WebSocketHandler: ChannelDuplexHandler {
     typealias InboundIn = WebSocketFrame
     typealias InboundOut = WebSocketInput
@@ -25,17 +28,37 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var hasFlooded = false
     /// The fragments of a message so far.
     private var message: ByteBuffer?
-    /// The unsent bytes, with the overhead of their frames.
+    /// The frames that wait for the channel, in order.
+    private var queue = CircularBuffer<WaitingFrame>(initialCapacity: 1)
+    private var isSendingQueue = false
+    /// Whether the channel has an unsent frame.
+    private var isWriting = false
+    /// The memory of all unsent frames.
     private var waitingBytes = 0
-    /// The total bytes of completely written frames, with overhead.
+    /// The total memory of the frames that were completely written.
     private var writtenBytes = 0
-    /// The total bytes passed to the channel, without overhead.
+    /// The total bytes passed to the channel.
     private var handedBytes = 0
     private var writeDeadline: Scheduled<Void>?
     private var closeDeadline: Scheduled<Void>?
 
-    /// The memory of a queued frame besides its bytes.
-    private static let frameOverheadBytes = 256
+    /// An unsent frame, and its memory in bytes.
+    private struct WaitingFrame {
+        let frame: WebSocketFrame
+        let bytes: Int
+        let promise: EventLoopPromise<Void>?
+
+        /// - Parameter frame: Its buffer has up to twice the bytes of the message, as buffers have a power of two.
+        init(_ frame: WebSocketFrame, promise: EventLoopPromise<Void>?) {
+            self.frame = frame
+            bytes = frame.data.storageCapacity + WebSocketHandler.frameOverheadBytes
+            self.promise = promise
+        }
+    }
+
+    /// The memory of an unsent frame besides its buffer: the objects of the frame, the buffer and the promise, and two places
+    /// in queues.
+    private static let frameOverheadBytes = 512
 
     /// - Parameters:
     ///   - network: The client's network.
@@ -62,6 +85,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
         writeDeadline?.cancel()
         closeDeadline?.cancel()
         if let outboundID { outbound.remove(outboundID) }
+        for frame in queue { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
+        queue.removeAll()
     }
 
     // MARK: Inbound
@@ -78,7 +103,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         case .binary where message == nil: refuse(.binaryRefused, context)
         case .ping:
             // A pong may be omitted when a later ping is answered (RFC 6455 §5.5.3).
-            guard context.channel.isWritable else { return }
+            guard context.channel.isWritable, queue.isEmpty else { return }
             write(WebSocketFrame(fin: true, opcode: .pong, data: frame.unmaskedData), context, promise: nil)
         case .pong: break
         default: refuse(.protocolError, context)
@@ -226,28 +251,53 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
-        let count = frame.length + Self.frameOverheadBytes
-        waitingBytes += count
-        handedBytes &+= frame.length
-        if let outboundID { outbound.change(outboundID, by: count) }
+        let next = WaitingFrame(frame, promise: promise)
+        waitingBytes += next.bytes
+        if let outboundID { outbound.change(outboundID, by: next.bytes) }
         guard waitingBytes <= limits.waitingBytesMax else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             context.close(promise: nil)
             return
         }
-        let written = promise ?? context.eventLoop.makePromise(of: Void.self)
-        let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { [outbound, outboundID] _ in
-            bound.value.wrote(count)
-            if let outboundID { outbound.change(outboundID, by: -count) }
+        if queue.isEmpty, !isWriting {
+            pass(next, context)
+        } else {
+            queue.append(next)
         }
-        context.writeAndFlush(Self.wrapOutboundOut(frame), promise: written)
         if waitingBytes > 0, writeDeadline == nil { armWriteDeadline(context) }
     }
 
-    private func wrote(_ count: Int) {
-        waitingBytes -= count
-        writtenBytes &+= count
+    /// Gives a frame to the channel.
+    private func pass(_ next: WaitingFrame, _ context: ChannelHandlerContext) {
+        let bytes = next.bytes
+        isWriting = true
+        handedBytes &+= next.frame.length
+        let written = next.promise ?? context.eventLoop.makePromise(of: Void.self)
+        let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
+        written.futureResult.whenComplete { [outbound, outboundID] result in
+            if let outboundID { outbound.change(outboundID, by: -bytes) }
+            let (handler, context) = bound.value
+            handler.wrote(bytes)
+            if case .success = result { handler.sendQueue(context) }
+        }
+        context.writeAndFlush(Self.wrapOutboundOut(next.frame), promise: written)
+    }
+
+    /// Gives waiting frames to the channel, as long as the socket takes them.
+    private func sendQueue(_ context: ChannelHandlerContext) {
+        // The end of a write that the socket takes at once calls this again.
+        guard !isSendingQueue, !queue.isEmpty else { return }
+        isSendingQueue = true
+        defer { isSendingQueue = false }
+        while !isWriting, let next = queue.popFirst() { pass(next, context) }
+        // Otherwise it keeps the memory that it had when it was longest.
+        if queue.isEmpty { queue.removeAll() }
+    }
+
+    private func wrote(_ bytes: Int) {
+        isWriting = false
+        waitingBytes -= bytes
+        writtenBytes &+= bytes
         guard waitingBytes == 0 else { return }
         writeDeadline?.cancel()
         writeDeadline = nil

@@ -23,7 +23,7 @@ public struct WebSocketLimits: Equatable, Sendable {
     /// The maximum length of a message, in one or several frames. An answer has about 2.2 KB for each remote sender, so this
     /// is enough for 200 senders.
     var messageBytesMax = 512 * 1024
-    /// The maximum number of unsent bytes. An offer with 200 senders has about 600 KB.
+    /// The maximum memory of unsent messages, in bytes. An offer with 200 senders takes 1 MiB, a list of 5,000 members 2 MiB.
     var waitingBytesMax = 8 * 1024 * 1024
     /// The time in which a client must read ``progressBytesMin`` of its unsent data.
     var writeTimeout: TimeAmount = .seconds(20)

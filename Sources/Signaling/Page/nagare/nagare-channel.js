@@ -127,7 +127,7 @@ export class Channel extends EventTarget {
     this.#others.restart();
     const link = new Link({
       url: this.#options.addresses.current,
-      hasOthers: this.#options.addresses.hasOthers,
+      addresses: this.#options.addresses.all,
       connect: this.#message({ role, source: 'camera', subscribe, resume: this.#resume ?? undefined, messages }, {
         role: canPublish ? 'sendrecv' : 'recvonly', audio: true, simulcast: simulcast || undefined,
         video: codec || bitRate ? { codec_type: codec, bit_rate: bitRate } : true,

@@ -2,6 +2,7 @@
 
 import { NagareError, failureOfClose, interrupted, leftByItself, silent, unreachableMedia } from './nagare-errors.js';
 import { Messages } from './nagare-messages.js';
+import { reachable } from './nagare-reconnect.js';
 
 const connectMilliseconds = 15_000;
 /** The same where another node can be tried. */
@@ -14,6 +15,11 @@ const requestMilliseconds = 8_000;
 const closeMilliseconds = 1_000;
 /** The server pings every 5 s unless configured otherwise: three missing pings are silence. */
 const silenceMillisecondsMin = 15_000;
+/** How often a link looks whether packets arrive, and how long the server may take to answer when they stop. */
+const lookMilliseconds = 400;
+const answerMilliseconds = 500;
+
+const sleep = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
 
 /**
  * One WebSocket and one peer connection, from `connect` to the end of either. `ready` is resolved when the media is
@@ -33,9 +39,12 @@ export class Link {
   #longestGap = 5_000;
   #resolve = {};
 
-  /** `hasOthers`: whether there are other nodes to try. `track(kind)` is the local track; `notify`, `push`, `message`, `remote` and `faltering` are told of events. */
-  constructor({ url, hasOthers, connect, track, notify, push, message, remote, faltering }) {
-    Object.assign(this, { url, hasOthers, connect, track, notify, push, remote, faltering });
+  /**
+   * `addresses`: those of all nodes, the next one to try first. `track(kind)` is the local track; `notify`, `push`, `message`,
+   * `remote` and `faltering` are told of events.
+   */
+  constructor({ url, addresses, connect, track, notify, push, message, remote, faltering }) {
+    Object.assign(this, { url, addresses, connect, track, notify, push, remote, faltering });
     this.ready = new Promise((resolve) => { this.#resolve.ready = resolve; });
     this.ended = new Promise((resolve) => { this.#resolve.ended = resolve; });
     this.messages = new Messages((one) => message?.(one));
@@ -44,6 +53,9 @@ export class Link {
     this.senders = {};
     this.#open();
   }
+
+  /** The addresses of other nodes than the present one. */
+  get #others() { return this.addresses.filter((one) => one !== this.url); }
 
   #open() {
     const { host } = new URL(this.url);
@@ -54,7 +66,7 @@ export class Link {
       this.#fail(unreachable);
       return;
     }
-    const milliseconds = this.hasOthers || this.#origin ? connectMillisecondsOfSeveral : connectMilliseconds;
+    const milliseconds = this.#others.length > 0 ? connectMillisecondsOfSeveral : connectMilliseconds;
     this.#timers.connect = setTimeout(() => this.#fail(unreachable), milliseconds);
     this.#socket.onopen = () => {
       this.#wasOpen = true;
@@ -131,6 +143,8 @@ export class Link {
       case 'notify':
         // The node says so when the media is connected. The list of members comes with it.
         if (message.event_type === 'connection.created' && message.connection_id === this.id) this.#becomeReady();
+        // A server with the extension answers requests.
+        if (message.event_type === 'channel.joined') this.#watch().catch(() => {});
         return this.notify?.(message);
       case 'push': return this.push?.(message.data);
       case 'response': return this.#responded(message);
@@ -201,18 +215,58 @@ export class Link {
     if (state === 'disconnected') {
       this.faltering?.(interrupted);
       this.#timers.grace = setTimeout(() => this.finish(interrupted), graceMilliseconds);
+      this.#leaveIfSilent().catch(() => {});
     }
     if (state === 'connected') this.faltering?.(null);
+  }
+
+  /** The sum of these statistics of all network paths. */
+  async #sum(...names) {
+    return [...(await this.peer.getStats()).values()].filter((one) => one.type === 'candidate-pair')
+      .reduce((sum, one) => names.reduce((all, name) => all + (one[name] ?? 0), sum), 0);
+  }
+
+  /** Looks for a server that hangs, where there are others: a flow of packets from it stops. */
+  async #watch() {
+    if (this.isWatching || this.#others.length === 0) return;
+    this.isWatching = true;
+    let [bytes, flow] = [0, 0];
+    while (!this.isOver) {
+      await sleep(lookMilliseconds);
+      const before = bytes;
+      bytes = await this.#sum('bytesReceived');
+      if (bytes > before) {
+        flow += 1;
+      } else {
+        if (flow > 1) await this.#leaveIfSilent();
+        flow = 0;
+      }
+    }
+  }
+
+  /**
+   * Ends the connection when the server sends nothing and does not answer, and another server can be reached: then it hangs,
+   * and this device's network does not.
+   */
+  async #leaveIfSilent() {
+    if (!this.isWatching || this.isOver) return;
+    const bytes = await this.#sum('bytesReceived');
+    const asked = performance.now();
+    const isSilent = async () => !this.isOver && this.#lastMessage < asked && await this.#sum('bytesReceived') === bytes;
+    // The answer itself does not matter, and an error is one, too.
+    this.#send({ type: 'request', id: 'alive', method: 'statistics' });
+    await sleep(answerMilliseconds);
+    const next = await isSilent() && await reachable(this.#others);
+    if (next && await isSilent()) this.finish({ ...silent, next });
   }
 
   /** After a change of the network: ends the connection if nothing arrives any more. */
   async probe() {
     if (!this.isReady || this.isOver || this.isProbing) return;
     this.isProbing = true;
-    const arrived = async () => [...(await this.peer.getStats()).values()].filter((one) => one.type === 'candidate-pair')
-      .reduce((sum, one) => sum + (one.responsesReceived ?? 0) + (one.bytesReceived ?? 0), 0);
+    const arrived = () => this.#sum('responsesReceived', 'bytesReceived');
     const before = await arrived();
-    await new Promise((resolve) => { setTimeout(resolve, probeMilliseconds); });
+    await sleep(probeMilliseconds);
     this.isProbing = false;
     if (!this.isOver && await arrived() === before) this.finish(interrupted);
   }

@@ -12,7 +12,31 @@ export const backoffSeconds = (attempt) =>
 const crowdSeconds = () => 0.5 + Math.random() * 4.5;
 
 /** Failures that another node does not have. */
-const failuresOfNode = new Set(['SERVER-SHUTDOWN', 'TRY-AGAIN-LATER']);
+const failuresOfNode = new Set(['SERVER-SHUTDOWN', 'TRY-AGAIN-LATER', 'SIGNALING-SILENT']);
+
+const reachMilliseconds = 1_500;
+const reachedMax = 3;
+
+/**
+ * The first of the addresses where a server opens a WebSocket; `undefined` when none of the first three does so in time, as
+ * when this device has no network.
+ */
+export const reachable = (urls) => new Promise((resolve) => {
+  const sockets = [];
+  const finish = (url) => {
+    clearTimeout(timer);
+    for (const socket of sockets) { socket.onopen = null; socket.close(); }
+    resolve(url);
+  };
+  const timer = setTimeout(finish, reachMilliseconds);
+  for (const url of urls.slice(0, reachedMax)) {
+    try {
+      const socket = new WebSocket(url);
+      socket.onopen = () => finish(url);
+      sockets.push(socket);
+    } catch { /* The page may not connect there. */ }
+  }
+});
 
 /** The addresses of the nodes that serve a channel, one of them in use. */
 export class Addresses {
@@ -22,12 +46,20 @@ export class Addresses {
   constructor(urls) { this.#urls = urls; }
 
   get current() { return this.#urls[this.#index]; }
-  get hasOthers() { return this.#urls.length > 1; }
+  /** All of them, the next one to try first and the current one last. */
+  get all() { return [...this.#urls.slice(this.#index + 1), ...this.#urls.slice(0, this.#index + 1)]; }
 
-  /** A link to the present node ended. After one that worked, the first try is there again, where the client's place is. */
+  /**
+   * A link to the present node ended. After one that worked, the first try is there again, where the client's place is, unless
+   * the node is silent or stops. `failure.next` is a node that answers.
+   */
   failed(failure, wasReady) {
-    if (!wasReady || failuresOfNode.has(failure.reason)) this.#index = (this.#index + 1) % this.#urls.length;
+    if (failure.next) this.use(failure.next);
+    else if (!wasReady || failuresOfNode.has(failure.reason)) this.#index = (this.#index + 1) % this.#urls.length;
   }
+
+  /** Makes one of them the current one. */
+  use(url) { this.#index = Math.max(this.#urls.indexOf(url), 0); }
 }
 
 /**

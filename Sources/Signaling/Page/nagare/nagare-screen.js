@@ -51,13 +51,15 @@ export class ScreenShare {
     screen.runner = new Runner({
       open: () => new Link({
         url: this.#owner.addresses.current,
-        hasOthers: this.#owner.addresses.hasOthers,
+        addresses: this.#owner.addresses.all,
         connect: this.#owner.message({ source: 'screen', role: this.#owner.role(), resume: screen.resume ?? undefined }, media),
         track: find,
         notify: (message) => { if (message.event_type === 'channel.joined') screen.resume = message.resume_token; },
       }),
       ready: () => {},
       changed: () => {},
+      // Of other failures the channel's own link tells.
+      ended: ({ next }) => { if (next) this.#owner.addresses.use(next); },
     });
     this.#owner.emit('localTrackChanged', { kind: 'video', source: 'screen', track: video, muted: false });
     screen.runner.run().then((failure) => {

@@ -95,28 +95,50 @@ extension WebSocketHandlerTests {
         #expect(bench.statistics.counts.refusals == [.frameFlood: 1])
     }
 
+    private func send(_ count: Int, to bench: Bench) {
+        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: count)), promise: nil)
+    }
+
     @Test func `the slowest WebSocket is closed when the total of unsent bytes exceeds its limit`() throws {
         let statistics = SignalingStatistics()
-        let outbound = OutboundBudget(bytesMax: 100_000, statistics: statistics)
+        let outbound = OutboundBudget(bytesMax: 120_000, statistics: statistics)
         let benches = try (0..<3).map { _ in try Bench(outbound: outbound) }
         for bench in benches { try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first) }
-        func send(_ count: Int, to index: Int) {
-            benches[index].channel.writeAndFlush(
-                WebSocketOutput.text(ByteBuffer(repeating: 32, count: count)),
-                promise: nil
-            )
-        }
-        send(20_000, to: 0)
-        send(60_000, to: 1)
-        send(15_000, to: 2)
+        send(20_000, to: benches[0])
+        send(60_000, to: benches[1])
+        send(15_000, to: benches[2])
         #expect(benches.allSatisfy { $0.channel.isActive })
-        send(20_000, to: 2)
+        send(20_000, to: benches[2])
         for bench in benches { bench.loop.run() }
         #expect(benches.map(\.channel.isActive) == [true, false, true])
         #expect(statistics.counts.refusals == [.slowReader: 1])
-        #expect(outbound.waitingBytes < 60_000)
+        #expect(outbound.waitingBytes == 2 * (32_768 + 512) + 16_384 + 512)
         for bench in benches { _ = try? bench.channel.finish(acceptAlreadyClosed: true) }
         #expect(outbound.waitingBytes == 0, "what waited for closed WebSockets waits no more")
+    }
+
+    @Test func `an unsent message counts with the memory of its buffer, and short ones with their objects`() throws {
+        let outbound = OutboundBudget(bytesMax: .max, statistics: SignalingStatistics())
+        let bench = try Bench(outbound: outbound)
+        try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first)
+        send(4_600, to: bench)
+        #expect(outbound.waitingBytes == 8_192 + 512)
+        send(30, to: bench)
+        #expect(outbound.waitingBytes == 8_192 + 512 + 32 + 512)
+    }
+
+    @Test func `a WebSocket with more unsent memory than one may have is closed and freed`() throws {
+        var limits = WebSocketLimits()
+        limits.waitingBytesMax = 100_000
+        let outbound = OutboundBudget(bytesMax: .max, statistics: SignalingStatistics())
+        let bench = try Bench(limits, outbound: outbound)
+        try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first)
+        for _ in 0..<5 { send(15_000, to: bench) }
+        #expect(bench.channel.isActive && outbound.waitingBytes == 5 * (16_384 + 512))
+        send(15_000, to: bench)
+        #expect(!bench.channel.isActive)
+        bench.loop.run()
+        #expect(outbound.waitingBytes == 0)
     }
 }
 

@@ -210,6 +210,22 @@ import Testing
         #expect(!bench.channel.isActive, "too little")
     }
 
+    @Test func `what a client does not read waits outside of the channel, and follows in order`() throws {
+        let bench = try Bench()
+        let socket = SlowSocket()
+        try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
+        let texts = (0..<100).map { "\($0)" + String(repeating: " ", count: 1_000) }
+        for text in texts { bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(string: text)), promise: nil) }
+        #expect(socket.texts == [texts[0]], "the channel has one unsent frame")
+        try bench.receive(.ping, [1])
+        socket.takeFirst()
+        #expect(socket.texts == Array(texts.prefix(2)))
+        while socket.hasWrites { socket.takeFirst() }
+        #expect(socket.texts == texts, "a client that does not read gets no pong")
+        try bench.receive(.ping, [1])
+        #expect(socket.texts.count == 101)
+    }
+
     @Test func `a close reason is truncated between characters`() {
         let close = WebSocketClose(4490, String(repeating: "é", count: 100))
         #expect(close.reason.utf8.count == 122 && close.reason.allSatisfy { $0 == "é" })
@@ -253,11 +269,17 @@ private final class SlowSocket: ChannelOutboundHandler {
     private var context: ChannelHandlerContext?
     private var heldBytes = 0
     private var promises: [EventLoopPromise<Void>] = []
+    /// The contents of all frames so far.
+    private(set) var texts: [String] = []
+    /// Whether there are writes that it did not take.
+    var hasWrites: Bool { !promises.isEmpty }
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
         self.context = context
         if let promise { promises.append(promise) }
-        heldBytes += Self.unwrapOutboundIn(data).length
+        let frame = Self.unwrapOutboundIn(data)
+        texts.append(String(buffer: frame.data))
+        heldBytes += frame.length
         take(0)
     }
     func flush(context: ChannelHandlerContext) {}

@@ -1,0 +1,22 @@
+import Room
+
+/// The thread on which the messages of all WebSockets are handled. Clients take turns on it.
+public struct SignalingQueue: Sendable {
+    let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
+
+    public init() {}
+
+    /// Waits as the message of a client waits, and does nothing. While the thread hangs it does not return.
+    public func probe() async { await Probe(work).wait() }
+
+    private actor Probe {
+        private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
+        nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+
+        init(_ work: FairWorkQueue<WorkOwner, ChannelName?>) {
+            executor = FairExecutor(work, share: nil, owner: .probe)
+        }
+
+        func wait() {}
+    }
+}
