@@ -132,7 +132,7 @@ let package = Package(
         module(
             "Cluster",
             [
-                "Wire", "MediaTypes", "Room", "JSON", "CHiredis",
+                "Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -398,11 +398,11 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         target.swiftSettings = settings + [.unsafeFlags(["-enable-testing"])]
         switch target.name {
         case "Cluster":
-            target.dependencies = ["Wire", "MediaTypes", "Room", "JSON", "CHiredis"]
+            target.dependencies = ["Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis"]
             target.sources = [
                 "Links/LengthPrefix.swift", "Links/LinkBars.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
                 "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Rooms/ChannelMessage.swift",
-                "Store/Identifiers.swift", "Store/NodeRecord.swift",
+                "Store/Identifiers.swift", "Store/NodeRecord.swift", "Store/RecordSigner.swift",
             ]
         case "Access":
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "Room"]

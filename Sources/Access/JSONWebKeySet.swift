@@ -13,7 +13,7 @@ public struct JSONWebKeySet: Sendable {
 
     /// The longest text in bytes.
     public static let bytesMax = 256 * 1024
-    /// The maximum number of keys. A token without a key ID is tried with all of its algorithm.
+    /// The maximum number of keys. A token names its key by its ID, unless it could be of ``JWTKey/candidatesMax`` at most.
     public static let keysMax = 64
     private static let limits = JSONLimits(bytesMax: bytesMax, depthMax: 8, containersMax: 2_048, valuesMax: 8_192)
     private static let idBytesMax = 255
@@ -46,6 +46,12 @@ public struct JSONWebKeySet: Sendable {
         guard !keys.isEmpty else {
             let reason = warnings.first.map { " \($0)" } ?? ""
             throw Problem(sentence: "It has no key that verifies RS256, ES256 or EdDSA.\(reason)")
+        }
+        if let algorithm = JWTKey.algorithmWithTooManyUnnamed(keys) {
+            throw Problem(
+                sentence: "Too many of its \(algorithm.rawValue) keys have no \"kid\": a token is tried with "
+                    + "\(JWTKey.candidatesMax) keys at most, so give the keys IDs."
+            )
         }
         self.keys = keys
         self.warnings = warnings

@@ -41,6 +41,10 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     /// The minimum length of a secret in bytes.
     public static let secretBytesMin = 32
 
+    /// The most keys that one token is verified with. Without this bound a client could cause many verifications with each token,
+    /// at about 0.1 ms each.
+    public static let candidatesMax = 4
+
     public let algorithm: Algorithm
     /// The key id, `kid` in tokens. A key without one is tried for every token of its algorithm.
     public let id: String?
@@ -74,6 +78,16 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         self.algorithm = algorithm
         self.id = id
         signatureKey = publicKey
+    }
+
+    /// The algorithm with so many keys without an ID that a token which names its key could be of more than ``candidatesMax``
+    /// nevertheless; `nil` when there is none.
+    public static func algorithmWithTooManyUnnamed(_ keys: [JWTKey]) -> Algorithm? {
+        Algorithm.allCases.first { algorithm in
+            let keys = keys.filter { $0.algorithm == algorithm }
+            let unnamed = keys.count { $0.id == nil }
+            return unnamed + (unnamed < keys.count ? 1 : 0) > candidatesMax
+        }
     }
 
     /// Whether the key signs tokens: a secret or a private key.

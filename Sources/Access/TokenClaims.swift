@@ -110,7 +110,8 @@ struct TokenClaims {
         }
     }
 
-    /// The keys to try: those of the token's algorithm, and with a key ID only the ones with this ID or without any.
+    /// The keys to try: those of the token's algorithm, and with a key ID only the ones with this ID or without any. A token that
+    /// leaves more than ``JWTKey/candidatesMax`` is refused unseen.
     /// - Returns: also whether a key that is not among `keys` might be the one.
     private static func candidates(
         _ header: [String: JSONValue],
@@ -124,6 +125,12 @@ struct TokenClaims {
         let keys = keys.filter { $0.algorithm == algorithm }
         let isUnknown = algorithm.isAsymmetric && (id == nil ? keys.isEmpty : !keys.contains { $0.id == id })
         let candidates = keys.filter { id == nil || $0.id == nil || $0.id == id }
+        guard candidates.count <= JWTKey.candidatesMax else {
+            throw TokenProblem(
+                "The token could be of \(candidates.count) \(algorithm.rawValue) keys, and \(JWTKey.candidatesMax) are tried at "
+                    + "most: its header needs the ID of its key (kid)."
+            )
+        }
         guard candidates.isEmpty else { return (candidates, isUnknown) }
         var problem = TokenProblem(
             keys.isEmpty

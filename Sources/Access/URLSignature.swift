@@ -76,6 +76,9 @@ public struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConve
     public static let validityDefault = 1_800
     /// The maximum length of a key in bytes.
     public static let keyBytesMax = 255
+    /// The minimum length of a node's key in bytes. The signature is an MD5, so whoever has one signed URL can try billions of keys a
+    /// second.
+    public static let nodeKeyBytesMin = 16
 
     /// The period in seconds from a URL's timestamp to its expiry. With 0 the timestamp is the expiry.
     public let validity: Int

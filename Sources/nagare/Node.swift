@@ -266,7 +266,7 @@ struct Node {
         }
         if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
         operations.webhooks.connect(to: rooms)
-        await reload.connect(to: Reload.Parts(operations: operations, rooms: rooms))
+        await reload.connect(to: Reload.Parts(operations: operations, rooms: rooms, cluster: cluster))
         relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
         let drain = NodeDrain(

@@ -21,6 +21,12 @@ struct NodeAccess: Sendable {
         var keys = AccessKeys()
         for source in configuration.jwtKeys { keys.jwt.append(try source.key()) }
         keys.jwt += try configuration.keySet?.keys(logger: logger) ?? []
+        if let algorithm = JWTKey.algorithmWithTooManyUnnamed(keys.jwt) {
+            throw .usage(
+                "--jwt-key and --jwks have too many \(algorithm.rawValue) keys without a key ID: a token is tried with "
+                    + "\(JWTKey.candidatesMax) keys at most. Give them IDs, as \(algorithm.rawValue.lowercased())/ID:@FILE."
+            )
+        }
         var apps: [AppKey] = []
         for source in configuration.apps {
             let app = try source.key()

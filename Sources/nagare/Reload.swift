@@ -1,3 +1,4 @@
+import Cluster
 import Foundation
 import Logging
 import Media
@@ -12,6 +13,8 @@ actor Reload {
     struct Parts: Sendable {
         let operations: Operations
         let rooms: Rooms
+        /// `nil` for a node on its own.
+        let cluster: ClusterNode?
     }
 
     private let source: SettingSource
@@ -107,6 +110,7 @@ actor Reload {
         }
         parts.operations.change(to: fresh, access)
         parts.rooms.setLimits(fresh.limits.rooms)
+        await parts.cluster?.setAcceptsUnsignedRecords(fresh.cluster?.acceptsUnsignedRecords ?? false)
         threshold.level = fresh.logLevel
         for warning in fresh.warnings where !configuration.warnings.contains(warning) { logger.warning("\(warning)") }
         return note(fresh, read)

@@ -15,6 +15,9 @@ extension JSONValue {
     ]
     static let edKey: JSONValue = ["kty": "OKP", "crv": "Ed25519", "x": .string(TokenVectors.edDSAX)]
 
+    /// The same key under so many IDs: `k0`, `k1`, ….
+    func named(_ count: Int) -> [JSONValue] { (0..<count).map { with(["kid": .string("k\($0)")]) } }
+
     /// With other or no members.
     func with(_ changes: [String: JSONValue?]) -> JSONValue {
         var members = object ?? [:]
@@ -97,10 +100,49 @@ extension JSONValue {
         #expect(problem?.sentence.contains("no JSON Web Key Set") == true)
     }
 
+    @Test func `a token that could be of many keys has to name its own`() throws {
+        let unnamed = TokenVectors.edDSAToken
+        let keys = try JSONWebKeySet(parsing: JSONValue.keySet(JSONValue.edKey.named(64)).bytes).keys
+        let problem = #expect(throws: TokenProblem.self) { try TokenClaims(unnamed, keys: keys) }
+        #expect(
+            problem?.sentence
+                == "The token could be of 64 EdDSA keys, and 4 are tried at most: its header needs the ID of its key (kid)."
+        )
+        #expect(problem?.needsOtherKeys == false)
+        #expect(throws: TokenProblem.self) { try TokenClaims(unnamed, keys: Array(keys.prefix(5))) }
+        #expect(try TokenClaims(unnamed, keys: Array(keys.prefix(4))).channel == "lobby")
+        // This one names k1.
+        let others = try JSONWebKeySet(parsing: JSONValue.keySet(JSONValue.ecKey.named(64)).bytes).keys
+        #expect(try TokenClaims(TokenVectors.es256Token, keys: others).channel == "lobby")
+        #expect(throws: TokenProblem.self) {
+            try TokenClaims(TokenVectors.es256Token, keys: Array(repeating: others[1], count: 5))
+        }
+    }
+
+    @Test(arguments: [(4, 0, true), (5, 0, false), (3, 61, true), (4, 1, false)])
+    func `a set has few keys without an ID, of one algorithm`(unnamed: Int, named: Int, isAccepted: Bool) throws {
+        let keys = Array(repeating: JSONValue.edKey, count: unnamed) + JSONValue.edKey.named(named)
+        let bytes = JSONValue.keySet(keys).bytes
+        if isAccepted {
+            #expect(try JSONWebKeySet(parsing: bytes).keys.count == unnamed + named)
+        } else {
+            let problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: bytes) }
+            #expect(problem?.sentence.hasPrefix("Too many of its EdDSA keys have no \"kid\"") == true)
+        }
+    }
+
+    @Test func `keys of several algorithms do not count together`() throws {
+        let others = Array(repeating: JSONValue.ecKey.with(["kid": nil]), count: 4)
+        let keys = Array(repeating: JSONValue.edKey, count: 4) + others
+        let set = try JSONWebKeySet(parsing: JSONValue.keySet(keys).bytes)
+        #expect(set.keys.count == 8)
+        #expect(try TokenClaims(TokenVectors.es256Token, keys: set.keys).channel == "lobby")
+    }
+
     @Test func `the size and the number of keys are bounded`() throws {
-        let most = JSONValue.keySet(Array(repeating: .edKey, count: JSONWebKeySet.keysMax))
+        let most = JSONValue.keySet(JSONValue.edKey.named(JSONWebKeySet.keysMax))
         #expect(try JSONWebKeySet(parsing: most.bytes).keys.count == JSONWebKeySet.keysMax)
-        let many = JSONValue.keySet(Array(repeating: .edKey, count: JSONWebKeySet.keysMax + 1))
+        let many = JSONValue.keySet(JSONValue.edKey.named(JSONWebKeySet.keysMax + 1))
         var problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: many.bytes) }
         #expect(problem?.sentence == "It has 65 keys: at most 64 are possible.")
         let long = [UInt8](repeating: 0x20, count: JSONWebKeySet.bytesMax) + JSONValue.keySet([.edKey]).bytes

@@ -10,7 +10,7 @@ import Wire
 @testable import Cluster
 
 /// A store that answers at once, or not at all.
-private actor InstantStore: ClusterStore {
+actor InstantStore: ClusterStore {
     private var store = MemoryStore(seed: 1)
     private let clock: RoomClock
 

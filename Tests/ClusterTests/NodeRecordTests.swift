@@ -101,7 +101,12 @@ import Testing
         let keys = StoreKeys(cluster: try #require(ClusterName(rawValue: "c")))
         let calls = try [
             Enlist(node: Given.node("a"), candidate: Given.generation(1)).call(keys),
-            Given.beat(Given.instance("a", 7), Given.record("x")).call(keys),
+            SignedBeat(
+                beat: Given.beat(Given.instance("a", 7), Given.record("x")),
+                cluster: keys.cluster,
+                signer: RecordSigner(secrets: ["s"])
+            )
+            .call(keys),
         ]
         for call in calls { #expect(call.keys.allSatisfy { $0.hasPrefix("ng:{c}:") }) }
         let names = try (0..<1_000).map { try Given.room("room-\($0)") }

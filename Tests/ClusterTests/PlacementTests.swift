@@ -53,10 +53,10 @@ import Testing
         let members = try ["a", "b", "c"].map { try Self.member($0, "eu", load: $0 == "c" ? 0.5 : 0) }
         var generator = SeededGenerator(seed: 3)
         for _ in 0..<20 {
-            let chosen = Self.placement(members).node(region: "eu", where: { $0.load > 0 }, using: &generator)
+            let chosen = Self.placement(members).node(region: "eu", where: { $0.record.load > 0 }, using: &generator)
             #expect(chosen == members[2].instance)
         }
-        #expect(Self.placement(members).node(region: "eu", where: { $0.load > 50 }, using: &generator) == nil)
+        #expect(Self.placement(members).node(region: "eu", where: { $0.record.load > 50 }, using: &generator) == nil)
     }
 
     @Test func `nodes that take no new rooms may have some, and absent ones are not asked`() throws {

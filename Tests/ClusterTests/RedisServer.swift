@@ -80,7 +80,7 @@ final class RedisServer: Sendable {
     }
 
     /// A port that nothing listens on.
-    private static func freePort() async throws -> Int {
+    static func freePort() async throws -> Int {
         let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .bind(host: "127.0.0.1", port: 0).get()
         let port = listener.localAddress?.port

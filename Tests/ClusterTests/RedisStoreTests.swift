@@ -102,6 +102,7 @@ final class ServedStore: TestedStore {
     /// - Parameter deadline: of scripts and heartbeats. A busy machine is no reason to fail.
     static func store(
         _ url: String,
+        secret: String = "0123456789abcdef0123456789abcdef",
         certificateAuthority: String? = nil,
         deadline: Duration = .seconds(30),
         incidents: StoreIncidents = StoreIncidents()
@@ -109,6 +110,7 @@ final class ServedStore: TestedStore {
         try RedisStore(
             RedisEndpoint(url),
             cluster: try #require(ClusterName(rawValue: "c")),
+            signer: RecordSigner(secrets: [secret]),
             certificateAuthority: certificateAuthority,
             scriptDeadline: deadline,
             heartbeatDeadline: deadline,
@@ -139,6 +141,32 @@ final class ServedStore: TestedStore {
         let connection = try await RedisConnection.open(served.server.address, tls: nil)
         _ = try await connection.send(RESPCommand("SCRIPT", "FLUSH"), within: .seconds(10))
         #expect(try await served.beat(Self.beat()).isKnown)
+        connection.close()
+    }
+
+    @Test func `records that others write into the server are told as not signed`() async throws {
+        let served = try await ServedStore()
+        let first = try await served.beat(Self.beat())
+        #expect(first.changes.map(\.signature) == [.valid])
+        let other = try Self.store(
+            "redis://127.0.0.1:\(served.server.port)",
+            secret: String(repeating: "x", count: 32)
+        )
+        _ = try await other.beat(Given.beat(Given.instance("b", 8), Given.record("y")))
+        let connection = try await RedisConnection.open(served.server.address, tls: nil)
+        // Whoever writes to the server makes up a node, and gives another node the record of this one.
+        let script = """
+            redis.call('HSET', 'ng:{c}:node', 'c', '9 {"s":"ready","k":"evil:1","u":"https://evil.example"}')
+            redis.call('HSET', 'ng:{c}:node', 'd', redis.call('HGET', 'ng:{c}:node', 'a'))
+            redis.call('ZADD', 'ng:{c}:chg', 100, 'c', 101, 'd')
+            redis.call('HSET', 'ng:{c}:meta', 'rev', 101)
+            return 1
+            """
+        let reply = try await connection.send(RESPCommand("EVAL", script, "0"), within: .seconds(10))
+        #expect(reply.errorCode == nil, "\(reply)")
+        let told = try await served.beat(Given.beat(Given.instance("a", 7), nil, after: first)).changes
+        #expect(told.map(\.instance.node.rawValue) == ["b", "c", "d"])
+        #expect(told.map(\.signature) == [.invalid, .missing, .invalid])
         connection.close()
     }
 

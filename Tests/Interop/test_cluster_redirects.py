@@ -9,10 +9,10 @@ import httpx
 import pytest
 from conftest import log_path
 from harness.chromium import ChromiumPage
-from harness.cluster import Cluster
+from harness.cluster import Cluster, Store
 from harness.load import run_load
 from harness.members import Join
-from harness.node import Node, free_tcp_port
+from harness.node import LOOPBACK, Node, free_tcp_port
 from harness.offers import SDP, offer
 from harness.peers import Peer
 from harness.waiting import wait_until
@@ -20,6 +20,8 @@ from harness.waiting import wait_until
 pytestmark = pytest.mark.timeout(300)
 # A channel of more members stays where it is.
 SMALL_CHANNEL_MAX = 8
+# Where nobody may be sent.
+ELSEWHERE = "https://elsewhere.example.com"
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +136,50 @@ def test_a_draining_node_sends_newcomers_away(cluster: Cluster, join: Join, chan
     finally:
         assert httpx.delete(drain).status_code == 200
     cluster.await_metric(cluster["b"], "nagare_cluster_nodes{state=ready}", 1)
+
+
+def forge(store: Store, incarnations: dict[str, str]) -> None:
+    """Writes records to the store as somebody who may write there and does not have the cluster's secret."""
+    changes = int(store.answer("HGET ng:{test}:meta rev")[1])
+    for name, incarnation in incarnations.items():
+        changes += 1
+        record = f'{incarnation} {{"s":"ready","k":"{LOOPBACK}:9","u":"{ELSEWHERE}"}}'
+        assert store.ask(f"HSET ng:{{test}}:node {name} '{record}'") in (":0", ":1")
+        assert store.ask(f"ZADD ng:{{test}}:chg {changes} {name}") in (":0", ":1")
+    assert store.ask(f"HSET ng:{{test}}:meta rev {changes}") == ":0"
+
+
+def test_whoever_writes_to_the_store_sends_no_client_elsewhere(cluster: Cluster, channel: str) -> None:
+    # A node that does not exist, and another address for one that does.
+    incarnation = cluster.store.answer("HGET ng:{test}:node b")[1].split(" ")[0]
+    forge(cluster.store, {"elsewhere": incarnation, "b": incarnation})
+    for node in cluster.nodes.values():
+        listed: list[dict] = []
+
+        def is_ignored() -> bool:
+            listed[:] = httpx.get(f"{node.admin}/clusterz").json()["nodes"]
+            # The node b tells the store of itself again when its load changes.
+            return "elsewhere" in {one["name"] for one in listed if one["ignored"]}
+
+        wait_until(is_ignored, "the node that does not exist among those that are ignored", 10, describe=lambda: listed)
+        assert node.metrics()["nagare_cluster_nodes_ignored{}"] >= 1
+        assert ELSEWHERE not in {one.get("address") for one in listed}
+        assert sorted(one["name"] for one in listed if not one["ignored"]) == ["a", "b"]
+        line = "not signed with this node's --cluster-secret"
+        wait_until(lambda: line in node.log_path.read_text(), "the line in the log", 20, describe=node.log_tail)
+    drain = f"{cluster['a'].admin}/v1/drain"
+    assert httpx.put(drain, json={"deadline_seconds": 600, "admit_seconds": 0}).status_code == 200
+    try:
+        for _ in range(20):
+            asked = post(cluster["a"], f"/whip/{channel}", "sendonly")
+            assert asked.status_code == 307 and asked.headers["location"].startswith(cluster["b"].origin), asked.headers
+    finally:
+        assert httpx.delete(drain).status_code == 200
+        # The nodes tell an empty store again what they are.
+        assert cluster.store.ask("FLUSHALL") == "+OK"
+    for node in cluster.nodes.values():
+        cluster.await_metric(node, "nagare_cluster_nodes_ignored{}", 0, 40)
+        cluster.await_metric(node, "nagare_cluster_nodes{state=ready}", 1, 40)
 
 
 def test_of_two_nodes_with_one_name_the_earlier_takes_no_new_channels(cluster: Cluster, channel: str) -> None:

@@ -26,7 +26,7 @@ positive_data_acceptance.expected-statuses = ["2xx", "401", "403", "404", "409",
 # A quarter of a minute on an idle machine.
 @pytest.mark.timeout(300)
 def test_the_node_keeps_to_its_openapi_document(own_node: Callable[..., Node], tmp_path: Path) -> None:
-    node = own_node("--admin-token", TOKEN, "--app", "live:0123456789abcdef", "--url-key", "primary:testkey")
+    node = own_node("--admin-token", TOKEN, "--app", "live:0123456789abcdef", "--url-key", "primary:0123456789abcdef")
     configuration = tmp_path / "schemathesis.toml"
     configuration.write_text(CONFIGURATION)
     run = subprocess.run(

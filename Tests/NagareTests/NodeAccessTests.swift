@@ -64,6 +64,29 @@ import Testing
         #expect(missing?.sentence.contains("no such file") == true)
     }
 
+    @Test func `a short key of signed URLs is refused at the start`() throws {
+        let flags = ["--url-key", "primary:@FOLDER/key"]
+        #expect(try access(flags, files: ["key": "0123456789abcdef\n"]).keys.urls != nil)
+        let short = #expect(throws: StartupError.self) { try access(flags, files: ["key": "0123456789abcde\n"]) }
+        #expect(
+            short?.sentence.hasSuffix(
+                "key (--url-key) is no key of signed URLs: a key has 16 to 255 printable ASCII characters without spaces, as "
+                    + "openssl rand -hex 16 makes."
+            ) == true
+        )
+    }
+
+    @Test func `many keys without an ID are refused, because a token would be tried with each`() throws {
+        let flags = (0..<5).flatMap { ["--jwt-key", "hs256:\(String(repeating: "\($0)", count: 32))"] }
+        #expect(try access(Array(flags.prefix(8))).keys.jwt.count == 4)
+        let many = #expect(throws: StartupError.self) { try access(flags) }
+        #expect(
+            many?.sentence
+                == "--jwt-key and --jwks have too many HS256 keys without a key ID: a token is tried with 4 keys at most. Give "
+                + "them IDs, as hs256/ID:@FILE."
+        )
+    }
+
     @Test func `an RSA key that is too short is refused with its length`() throws {
         // Of 1,024 bits.
         let pem = """

@@ -49,7 +49,7 @@ import Testing
         if setting == .otlpSampleRatio { flags[.otlpEndpoint] = ["http://127.0.0.1:4318"] }
         if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
         if setting == .appToken { flags[.app] = ["a:k"] }
-        if setting == .clusterName {
+        if setting == .clusterName || setting == .clusterUnsignedRecords {
             flags[.clusterStore] = ["redis://127.0.0.1"]
             flags[.clusterLink] = ["127.0.0.1:7400"]
             flags[.clusterSecret] = ["@secret"]

@@ -137,8 +137,8 @@ struct TokenCommandTests {
     // MARK: Signed URLs
 
     @Test func `a URL is signed with the primary key`() throws {
-        let keys = ["--url-key", "secondary:k2", "--url-key", "primary:testkey"]
-        let now = URLKeys(["testkey"])
+        let keys = ["--url-key", "secondary:the-second-of-the-keys", "--url-key", "primary:testkey-testkey1"]
+        let now = URLKeys(["testkey-testkey1"])
         let signed = { (timestamp: Int64) throws in
             "https://h/whip/a?auth_key=" + (try now.signature(path: "/whip/a", timestamp: timestamp, rand: "a1b").text)
         }
@@ -149,7 +149,7 @@ struct TokenCommandTests {
             try make(["--url", "https://h/whip/a", "--expires", "1h", "--url-validity", "0"] + keys)
                 == signed(Self.now + 3_600)
         )
-        let environment = ["NAGARE_URL_KEY": "primary:testkey", "NAGARE_URL_VALIDITY": "60"]
+        let environment = ["NAGARE_URL_KEY": "primary:testkey-testkey1", "NAGARE_URL_VALIDITY": "60"]
         #expect(
             try make(["--url", "https://h/whip/a", "--expires", "90s"], environment: environment)
                 == signed(Self.now + 30)
@@ -202,8 +202,14 @@ struct TokenCommandTests {
             "There is no key to sign with: set --url-key, NAGARE_URL_KEY or url-key in the file of --config."
         ),
         (
-            ["--url", "https://h/whip/a", "--url-key", "primary:two words"],
-            "--url-key is no key of signed URLs: a key has 1 to 255 printable ASCII characters without spaces."
+            ["--url", "https://h/whip/a", "--url-key", "primary:some words with spaces"],
+            "--url-key is no key of signed URLs: a key has 16 to 255 printable ASCII characters without spaces, as openssl "
+                + "rand -hex 16 makes."
+        ),
+        (
+            ["--url", "https://h/whip/a", "--url-key", "primary:0123456789abcde"],
+            "--url-key is no key of signed URLs: a key has 16 to 255 printable ASCII characters without spaces, as openssl "
+                + "rand -hex 16 makes."
         ),
     ])
     func `an error of tokens of apps and URLs is one sentence`(arguments: [String], sentence: String) throws {
@@ -217,7 +223,7 @@ struct TokenCommandTests {
     }
 
     @Test func `a node accepts what the program made for an app and a URL`() async throws {
-        let settings = ["--app", "live:correct-horse-battery", "--url-key", "primary:url-secret"]
+        let settings = ["--app", "live:correct-horse-battery", "--url-key", "primary:url-secret-of-16"]
         let token = try Self.made(["--app", settings[1], "--channel", "lobby", "--user", "u"])
         let url = try Self.made(["--url", "http://localhost/whep/lobby"] + settings[2...])
         let node = try RunningNode(["serve", "--dev"] + settings + RunningNode.anyPorts)

@@ -59,6 +59,25 @@ import Wire
         #expect(pair.right.messages.last.map { number(of: $0.bytes) } == 77)
     }
 
+    @Test func `resets that the owner does not take wait with the peer, and are performed when it goes on`() {
+        let pair = Pair.connected()
+        pair.right.isPaused = true
+        let numbers = 1...3 as ClosedRange<UInt16>
+        for number in numbers {
+            pair.left.send(payload(Int(number), count: 100), on: number, at: pair.now)
+            pair.left.association.reset(stream(number), at: pair.now)
+            pair.run(for: .seconds(2))
+        }
+        #expect(pair.left.events == [.established, .outgoingReset([stream(1)])])
+        pair.right.isPaused = false
+        pair.run(for: .seconds(10))
+        let outgoing = numbers.map { AssociationEvent.outgoingReset([stream($0)]) }
+        #expect(pair.left.events == [.established] + outgoing)
+        let incoming = numbers.map { AssociationEvent.incomingReset([stream($0)]) }
+        #expect(pair.right.events == [.established] + incoming)
+        #expect(pair.right.messages.map { number(of: $0.bytes) } == [1, 2, 3])
+    }
+
     @Test(
         arguments: [
             (0, .perform), (1, .answer(.badSequenceNumber)), (-1, .answer(.nothingToDo)),

@@ -211,6 +211,30 @@ import Wire
         #expect(scene.attack([data(scene.tsn, on: 900, message: 1)]) <= 1_000)
     }
 
+    @Test func `lists of streams to reset fill no memory while the owner takes nothing`() {
+        let scene = Scene()
+        let first = scene.pair.left.association.local.firstTSN
+        let streams = (0..<700 as Range<UInt16>).map { stream($0) }
+        func attack(_ number: UInt32) {
+            let list = ReconfigurationParameter.outgoingReset(
+                request: first &+ number,
+                response: 0,
+                lastTSN: SerialNumber.raw(scene.tsn - 1),
+                streams: streams
+            )
+            scene.attack([list.encoded()])
+            scene.drain()
+        }
+        scene.victim.isPaused = true
+        for number in 0..<50 as Range<UInt32> { attack(number) }
+        scene.victim.isPaused = false
+        scene.victim.take()
+        // The second waited, and the others came before their turn.
+        #expect(scene.victim.events == [.established, .incomingReset(streams), .incomingReset(streams)])
+        attack(2)
+        #expect(scene.victim.events.count == 4)
+    }
+
     // MARK: - Data
 
     @Test func `numbers with holes cost the same however many there are`() {

@@ -39,7 +39,7 @@ import Testing
         "Room": ["Wire", "MediaTypes", "Deflate"],
         "JSON": [],
         "History": ["Wire", "MediaTypes", "Room", "JSON"],
-        "Cluster": ["Wire", "MediaTypes", "Room", "JSON"],
+        "Cluster": ["Wire", "Signatures", "MediaTypes", "Room", "JSON"],
         "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
         "Telemetry": ["JSON"],
         "Signaling": [

@@ -12,6 +12,9 @@ public struct LinkHello: Hashable, Sendable {
     /// node started with.
     public var media: NodeIncarnation
     public var versions: ClosedRange<Int> = Self.versions
+    /// Where clients reach the node's signaling, at most 255 bytes; empty when other nodes send it no clients. They follow with
+    /// their tokens, so it holds as the node itself says it, and not as the store tells it (``NodeRecord/publicURL``).
+    public var publicURL = ""
 
     public init(cluster: ClusterName, instance: NodeInstance, media: NodeIncarnation) {
         self.cluster = cluster
@@ -26,12 +29,13 @@ public struct LinkHello: Hashable, Sendable {
     }
 
     var encoded: [UInt8] {
-        let object: JSONValue = [
+        var object: [String: JSONValue] = [
             "cluster": .string(cluster.rawValue), "node": .string(instance.description),
             "media": .integer(Int(media.rawValue)), "min": .integer(versions.lowerBound),
             "max": .integer(versions.upperBound),
         ]
-        return Array(object.text.utf8)
+        if !publicURL.isEmpty { object["url"] = .string(publicURL) }
+        return Array(JSONValue.object(object).text.utf8)
     }
 
     /// Fields that are not known are ignored.
@@ -44,11 +48,13 @@ public struct LinkHello: Hashable, Sendable {
             let media = (try? fields.integer("media", 0...Int(UInt32.max))).flatMap(\.self)
                 .flatMap({ NodeIncarnation(rawValue: UInt32(truncatingIfNeeded: $0)) }),
             let least = (try? fields.integer("min", 0...255)).flatMap(\.self),
-            let most = (try? fields.integer("max", 0...255)).flatMap(\.self), least <= most
+            let most = (try? fields.integer("max", 0...255)).flatMap(\.self), least <= most,
+            let url = try? fields.string("url") ?? ""
         else { return nil }
         self.cluster = cluster
         self.instance = instance
         self.media = media
         versions = least...most
+        publicURL = url
     }
 }

@@ -8,18 +8,31 @@ public struct ClusterView: Hashable, Sendable {
         /// The store has had no heartbeat of the node for ``StoreTimes/absentAfterMS``. It gets no new rooms; its calls are
         /// not affected.
         public var isAbsent = false
+        /// Of the record in the store.
+        public var signature = RecordSignature.valid
 
-        public init(instance: NodeInstance, record: NodeRecord, isAbsent: Bool = false) {
+        public init(
+            instance: NodeInstance,
+            record: NodeRecord,
+            isAbsent: Bool = false,
+            signature: RecordSignature = .valid
+        ) {
             self.instance = instance
             self.record = record
             self.isAbsent = isAbsent
+            self.signature = signature
         }
     }
 
     /// The most nodes that are kept. Those told of later are ignored.
     public static let nodesMax = 2_048
+    /// The most nodes whose records are not accepted that are kept.
+    public static let ignoredMax = 64
 
     public private(set) var members: [NodeID: Member] = [:]
+    /// Nodes that the store tells of and whose records are not accepted. They are shown to operators, and nothing that their
+    /// records say has an effect.
+    public private(set) var ignored: [NodeID: Member] = [:]
 
     public init() {}
 
@@ -38,17 +51,35 @@ public struct ClusterView: Hashable, Sendable {
         let member = Member(
             instance: change.instance,
             record: change.record,
-            isAbsent: known?.instance == change.instance && known?.isAbsent == true
+            isAbsent: known?.instance == change.instance && known?.isAbsent == true,
+            signature: change.signature
         )
         members[node] = member
+        let wasIgnored = ignored.removeValue(forKey: node) != nil
+        return wasIgnored || member != known
+    }
+
+    /// Notes a node whose record is not accepted. What is known of a node of this name stays.
+    /// - Returns: whether the view is another one now.
+    mutating func ignore(_ change: BeatAnswer.Change) -> Bool {
+        let node = change.instance.node
+        let known = ignored[node]
+        guard known != nil || ignored.count < Self.ignoredMax else { return false }
+        let member = Member(instance: change.instance, record: change.record, signature: change.signature)
+        ignored[node] = member
         return member != known
     }
 
-    /// Makes exactly these nodes absent.
+    /// Makes exactly these nodes absent, and those whose place in the store a later run has whose record is not accepted: the store
+    /// does not hear the known run any more. Of the nodes that are ignored, the absent ones are forgotten.
     /// - Returns: whether the view is another one now.
     mutating func setAbsent(_ absent: Set<NodeID>) -> Bool {
-        var isChanged = false
-        for (node, member) in members where member.isAbsent != absent.contains(node) {
+        let present = ignored.filter { !absent.contains($0.key) }
+        var isChanged = present.count < ignored.count
+        ignored = present
+        for (node, member) in members {
+            let later = present[node].map { $0.instance.incarnation.rawValue > member.instance.incarnation.rawValue }
+            guard member.isAbsent != (absent.contains(node) || later == true) else { continue }
             members[node]?.isAbsent.toggle()
             isChanged = true
         }

@@ -52,6 +52,8 @@ public struct Membership: Sendable {
     /// The last request was answered.
     public private(set) var isStoreUp = false
 
+    /// Whether records without a signature are accepted: those of builds that do not sign. Records with a wrong one never are.
+    private var acceptsUnsigned: Bool
     private let startedAt: Instant
     /// The last incarnation that an earlier run had from the store, as far as is known.
     private var previous: NodeIncarnation?
@@ -85,16 +87,19 @@ public struct Membership: Sendable {
 
     /// - Parameters:
     ///   - saved: What the node kept of an earlier run, of use when it is of the same node.
+    ///   - acceptsUnsigned: Whether records of other nodes need no signature.
     ///   - seed: For everything random.
     /// - Throws: ``RecordTooLong``.
     public init(
         node: NodeID,
         record: NodeRecord,
         saved: SavedView?,
+        acceptsUnsigned: Bool = false,
         seed: UInt64,
         at now: Instant
     ) throws(RecordTooLong) {
         try record.requireLength()
+        self.acceptsUnsigned = acceptsUnsigned
         generator = SplitMix64(seed: seed)
         instance = NodeInstance(node: node, incarnation: NodeIncarnation(using: &generator))
         self.record = record
@@ -326,12 +331,31 @@ public struct Membership: Sendable {
             }
     }
 
+    /// Sets whether records of other nodes need no signature. The store is asked for all nodes then.
+    public mutating func setAcceptsUnsigned(_ accepts: Bool, at now: Instant) {
+        guard accepts != acceptsUnsigned else { return }
+        acceptsUnsigned = accepts
+        audit.restart(at: now)
+    }
+
+    private func accepts(_ change: BeatAnswer.Change) -> Bool {
+        switch change.signature {
+        case .valid: true
+        case .missing: acceptsUnsigned
+        case .invalid: false
+        }
+    }
+
     /// Returns whether the view is another one now.
     private mutating func take(_ answer: BeatAnswer, at now: Instant) -> Bool {
         var isChanged = false
-        for change in answer.changes where change.instance.node != instance.node {
-            audit.take(change)
-            if view.take(change) { isChanged = true }
+        for change in answer.changes {
+            let isAccepted = accepts(change)
+            // Operators are shown a record under this node's name that is not its own.
+            guard change.instance.node != instance.node || !isAccepted else { continue }
+            audit.take(change, isAccepted: isAccepted)
+            let isNews = isAccepted ? view.take(change) : view.ignore(change)
+            if isNews { isChanged = true }
         }
         if answer.cursor >= answer.revision, let list = audit.finish() {
             var complete = list

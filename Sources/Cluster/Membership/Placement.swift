@@ -33,10 +33,10 @@ public struct Placement: Hashable, Sendable {
     /// - Returns: `nil` without a candidate.
     public func node(
         region: String?,
-        where isSuitable: (NodeRecord) -> Bool = { _ in true },
+        where isSuitable: (ClusterView.Member) -> Bool = { _ in true },
         using generator: inout some RandomNumberGenerator
     ) -> NodeInstance? {
-        let suitable = candidates.filter { isSuitable($0.record) }
+        let suitable = candidates.filter(isSuitable)
         let open = suitable.filter { $0.record.load < Self.loadMax }
         let usable = open.isEmpty ? suitable : open
         let near = usable.filter { $0.record.region == region }

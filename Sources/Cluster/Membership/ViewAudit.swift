@@ -30,6 +30,12 @@ struct ViewAudit: Hashable, Sendable {
         due = earliest(due, now)
     }
 
+    /// A list is needed as soon as possible. One that is under way does not count.
+    mutating func restart(at now: Instant) {
+        list = nil
+        due = earliest(due, now)
+    }
+
     /// Whether the heartbeat that is sent now asks for the list from its start.
     mutating func begin(at now: Instant) -> Bool {
         guard let due, now >= due else { return false }
@@ -39,9 +45,10 @@ struct ViewAudit: Hashable, Sendable {
     }
 
     /// A part of the list, or a change meanwhile.
-    mutating func take(_ change: BeatAnswer.Change) {
+    /// - Parameter isAccepted: whether the record is one of a node of the cluster.
+    mutating func take(_ change: BeatAnswer.Change, isAccepted: Bool) {
         guard list != nil else { return }
-        _ = list?.take(change)
+        _ = isAccepted ? list?.take(change) : list?.ignore(change)
     }
 
     /// The list is complete. `nil` when none was asked for.

@@ -17,6 +17,8 @@ package struct ClusterConfiguration: Sendable {
     var secretIdentities: [String] = []
     /// A folder that outlives the process, for the view of the cluster; `nil` without.
     package var stateDirectory: String?
+    /// Whether records of other nodes in the store need no signature, because some nodes run builds that do not sign.
+    package var acceptsUnsignedRecords = false
 
     package init(cluster: ClusterName, node: NodeID, linkHost: String, linkPort: Int) {
         self.cluster = cluster

@@ -21,6 +21,10 @@ package actor ClusterMembership {
     private static let undetachedMax = 10_000
     /// Such rooms that the store is told of at once.
     private static let lateDetachesMax = 16
+    /// From one line in the log about nodes that are ignored to the next.
+    private static let ignoredLogInterval = Interval.seconds(10)
+    /// The most nodes that such a line names.
+    private static let ignoredNamesMax = 16
 
     private var membership: Membership
     private let store: any ClusterStore
@@ -39,6 +43,9 @@ package actor ClusterMembership {
     private var requesting = 0
     private var attachingLater = 0
     private var detachingLater = 0
+    /// The nodes that are ignored as the log has them, and since when.
+    private var ignoredLogged: Set<NodeID> = []
+    private var ignoredLoggedAt: Instant?
 
     package init(
         _ configuration: ClusterConfiguration,
@@ -64,6 +71,7 @@ package actor ClusterMembership {
             node: configuration.node,
             record: record,
             saved: saved,
+            acceptsUnsigned: configuration.acceptsUnsignedRecords,
             seed: UInt64.random(in: .min ... .max),
             at: clock.now().instant
         )
@@ -116,6 +124,27 @@ package actor ClusterMembership {
         }
         attachWaiting()
         detachWaiting()
+        logIgnored()
+    }
+
+    /// Says which nodes are ignored when that has changed. Whoever writes to the store may change it all the time.
+    private func logIgnored() {
+        let ignored = membership.view.ignored
+        let isDue = ignoredLoggedAt.map { now - $0 >= Self.ignoredLogInterval } ?? true
+        guard isDue, ignoredLogged != Set(ignored.keys) else { return }
+        (ignoredLogged, ignoredLoggedAt) = (Set(ignored.keys), now)
+        guard !ignored.isEmpty else {
+            logger.notice("no node that the store tells of is ignored any more")
+            return
+        }
+        let names = { (signature: RecordSignature) in
+            let nodes = ignored.filter { $0.value.signature == signature }.keys.sorted()
+            return nodes.prefix(Self.ignoredNamesMax).map(\.rawValue).joined(separator: " ")
+        }
+        logger.error(
+            "The store has records of nodes that are not signed with this node's --cluster-secret. These nodes are ignored, and members of a channel there and here may not see each other. Upgrade nodes of earlier builds, or set --cluster-unsigned-records while you do; give all nodes the same secret; if all have it, somebody else writes to the store.",
+            metadata: ["unsigned": "\(names(.missing))", "other-signature": "\(names(.invalid))"]
+        )
     }
 
     private func attachWaiting() {
@@ -208,6 +237,9 @@ package actor ClusterMembership {
             )
         }
     }
+
+    /// Sets whether records of other nodes in the store need no signature.
+    package func setAcceptsUnsignedRecords(_ accepts: Bool) { membership.setAcceptsUnsigned(accepts, at: now) }
 
     // MARK: The node's record
 

@@ -29,8 +29,25 @@ package final class ClusterNode: Sendable {
         /// The nodes by the incarnations in their locations: of those with a link, and of those in the view.
         var nodeOfMedia: [NodeIncarnation: NodeID] = [:]
         var nodeOfIncarnation: [NodeIncarnation: NodeID] = [:]
+        /// What nodes said of themselves over a link. It holds for the same run, and while the link is up.
+        var hellos: [NodeID: LinkHello] = [:]
+        var linked: Set<NodeID> = []
+        /// Nodes to which a link is kept until they have said where clients reach them.
+        var asked: Set<NodeID> = []
         var storeDownSeconds = 0
         var seconds: UInt64 = 0
+
+        /// What a node said of itself; `nil` when this run of it did not say anything yet.
+        func hello(of member: ClusterView.Member) -> LinkHello? {
+            let node = member.instance.node
+            guard let hello = hellos[node] else { return nil }
+            return hello.instance == member.instance || linked.contains(node) ? hello : nil
+        }
+
+        /// Where clients reach a node, as it said itself.
+        func publicURL(of member: ClusterView.Member) -> String? {
+            hello(of: member).flatMap { $0.publicURL.isEmpty ? nil : $0.publicURL }
+        }
     }
 
     /// Another node as operators see it.
@@ -38,8 +55,12 @@ package final class ClusterNode: Sendable {
         package var member: ClusterView.Member
         /// The incarnation in the identifiers and locations of its members.
         package var media: NodeIncarnation
-        /// `nil` without a common channel.
+        /// `nil` while nothing needs one.
         package var link: LinkTable.Status?
+        /// Where clients reach it, as it said over a link; `nil` before that, and when other nodes send it no clients.
+        package var publicURL: String?
+        /// Its record in the store is not accepted: see ``ClusterView/ignored``.
+        package var isIgnored = false
     }
 
     /// Without a link, one is awaited so long to ask a node for the holders of a channel.
@@ -53,6 +74,8 @@ package final class ClusterNode: Sendable {
     /// How often others are told of channels while the store is away.
     private static let keepSeconds = 5
     private static let sweepSeconds: UInt64 = 3_600
+    /// Nodes that are asked at once where clients reach them.
+    private static let askedMax = 8
 
     package let configuration: ClusterConfiguration
     let membership: ClusterMembership
@@ -100,7 +123,8 @@ package final class ClusterNode: Sendable {
         self.membership = membership
         storeIncidents = incidents
         media = instance.incarnation
-        let hello = LinkHello(cluster: configuration.cluster, instance: instance, media: media)
+        var hello = LinkHello(cluster: configuration.cluster, instance: instance, media: media)
+        hello.publicURL = configuration.publicURL
         links = await NodeLinks(own: hello, security: security, clock: clock, logger: logger)
         let directory = Directory()
         clusterRooms = ClusterRooms(own: configuration.node, links: links, directory: directory, clock: clock)
@@ -153,6 +177,11 @@ package final class ClusterNode: Sendable {
         tasks.withLock { $0.append(ticks) }
     }
 
+    /// Sets whether records of other nodes in the store need no signature.
+    package func setAcceptsUnsignedRecords(_ accepts: Bool) async {
+        await membership.setAcceptsUnsignedRecords(accepts)
+    }
+
     /// Sets whether the node takes new rooms, for the other nodes.
     package func setState(_ state: NodeRecord.State) async { await membership.setState(state) }
 
@@ -190,8 +219,27 @@ package final class ClusterNode: Sendable {
             releaseKeepers()
         }
         if seconds % Self.sweepSeconds == 0 { await sweepAbsent() }
+        askForAddresses()
         records.tick(state.withLock { $0.view.members.filter { !$0.value.isAbsent }.keys.sorted() })
     }
+
+    /// Keeps links to a few nodes that take clients of others and have not said yet where clients reach them. A client is sent
+    /// only where a node itself said, and cannot wait for a link.
+    private func askForAddresses() {
+        let (asked, answered) = state.withLock { state in
+            let silent = state.view.members.values.filter { member in
+                !member.isAbsent && !member.record.publicURL.isEmpty && state.hello(of: member) == nil
+            }
+            let next = Set(silent.map(\.instance.node).shuffled().prefix(Self.askedMax))
+            defer { state.asked = next }
+            return (next.subtracting(state.asked), state.asked.subtracting(next))
+        }
+        for node in asked { links.want(node) }
+        for node in answered { links.release(node) }
+    }
+
+    /// Where clients reach a node, as it said itself over a link; `nil` when this run of it did not.
+    package func publicURL(of member: ClusterView.Member) -> String? { state.withLock { $0.publicURL(of: member) } }
 
     private func sweepAbsent() async {
         let gone = state.withLock { state in
@@ -208,6 +256,7 @@ package final class ClusterNode: Sendable {
             state.withLock { state in
                 state.view = view
                 state.nodeOfIncarnation = nodeOfIncarnation
+                state.hellos = state.hellos.filter { view[$0.key] != nil || state.linked.contains($0.key) }
             }
             for (node, member) in view.members where member.isAbsent {
                 let before = clusterRooms.channels(of: node)
@@ -321,13 +370,20 @@ package final class ClusterNode: Sendable {
         return state.withLock { $0.view[node] }
     }
 
-    /// Another node for a newcomer that should not stay on this one.
+    /// Where a newcomer that should not stay on this node may go: what another node said itself.
     /// - Parameter isSuitable: which of the nodes that take new rooms to choose from.
-    package func otherNode(region: String, where isSuitable: (NodeRecord) -> Bool) -> ClusterView.Member? {
+    package func publicURLOfOther(region: String, where isSuitable: (NodeRecord) -> Bool) -> String? {
         var generator = SystemRandomNumberGenerator()
-        let view = state.withLock { $0.view }
+        let (view, urls) = state.withLock { state in
+            (state.view, state.view.members.compactMapValues { state.publicURL(of: $0) })
+        }
         let placement = Placement(view, own: nil)
-        return placement.node(region: region, where: isSuitable, using: &generator).flatMap { view[$0.node] }
+        let node = placement.node(
+            region: region,
+            where: { urls[$0.instance.node] != nil && isSuitable($0.record) },
+            using: &generator
+        )
+        return node.flatMap { urls[$0.node] }
     }
 
     /// The number of channels of this node that so many nodes have, this one included.
@@ -350,12 +406,20 @@ package final class ClusterNode: Sendable {
     package var neighbours: [Neighbour] {
         let status = links.status
         return state.withLock { state in
-            state.view.members.values.sorted { $0.instance.node < $1.instance.node }
-                .map { member in
-                    let node = member.instance.node
-                    let media = state.mediaOfNode[node] ?? member.instance.incarnation
-                    return Neighbour(member: member, media: media, link: status[node])
-                }
+            // A name of a node that is ignored may also be that of one that is not.
+            let members = state.view.members.values.sorted { $0.instance.node < $1.instance.node }
+            let ignored = state.view.ignored.values.sorted { $0.instance.node < $1.instance.node }
+            var neighbours = members.map { member in
+                let node = member.instance.node
+                let media = state.mediaOfNode[node] ?? member.instance.incarnation
+                let url = state.publicURL(of: member)
+                return Neighbour(member: member, media: media, link: status[node], publicURL: url)
+            }
+            neighbours += ignored.map { member in
+                let link = state.view[member.instance.node] == nil ? status[member.instance.node] : nil
+                return Neighbour(member: member, media: member.instance.incarnation, link: link, isIgnored: true)
+            }
+            return neighbours
         }
     }
 }
@@ -369,13 +433,19 @@ extension ClusterNode: LinkDelegate {
                 state.nodeOfMedia[earlier] = nil
             }
             state.nodeOfMedia[hello.media] = node
+            state.hellos[node] = hello
+            state.linked.insert(node)
         }
         clusterRooms.linkUp(node, media: hello.media)
     }
 
     package func linkDown(_ node: NodeID) {
         clusterRooms.linkDown(node)
-        state.withLock { $0.relay }?.lost(node)
+        let relay = state.withLock { state in
+            state.linked.remove(node)
+            return state.relay
+        }
+        relay?.lost(node)
     }
 
     package func linkDead(_ instance: NodeInstance, mayReturn: Bool) {
@@ -383,6 +453,7 @@ extension ClusterNode: LinkDelegate {
         let (media, onLeft, isAbsent) = state.withLock { state in
             let media = state.mediaOfNode.removeValue(forKey: node)
             if let media { state.nodeOfMedia[media] = nil }
+            if !mayReturn { state.hellos[node] = nil }
             return (media, state.onLeft, state.view[node]?.isAbsent == true)
         }
         if mayReturn, !isAbsent {

@@ -13,6 +13,7 @@ public actor RedisStore: ClusterStore {
     private let heartbeatDeadline: TimeAmount
     private let connector: RedisConnector
     private let keys: StoreKeys
+    private let signer: RecordSigner
     private let incidents: StoreIncidents
     private let logger: Logger
     private var connection: RedisConnection?
@@ -22,6 +23,7 @@ public actor RedisStore: ClusterStore {
     private let start = ContinuousClock.now
 
     /// - Parameters:
+    ///   - signer: signs the node's record, and verifies those of the others.
     ///   - certificateAuthority: a PEM file with the authorities of `rediss`; `nil` for the system's.
     ///   - scriptDeadline: how long the answer to a request other than a heartbeat may take.
     ///   - heartbeatDeadline: how long the answer to a heartbeat may take.
@@ -30,6 +32,7 @@ public actor RedisStore: ClusterStore {
     public init(
         _ endpoint: RedisEndpoint,
         cluster: ClusterName,
+        signer: RecordSigner,
         certificateAuthority: String? = nil,
         scriptDeadline: Duration = .milliseconds(150),
         heartbeatDeadline: Duration = .seconds(1),
@@ -49,6 +52,7 @@ public actor RedisStore: ClusterStore {
         self.heartbeatDeadline = TimeAmount(heartbeatDeadline)
         connector = RedisConnector(endpoint: endpoint, tls: tls)
         keys = StoreKeys(cluster: cluster)
+        self.signer = signer
         self.incidents = incidents
         self.logger = logger
     }
@@ -68,7 +72,7 @@ public actor RedisStore: ClusterStore {
     }
 
     public func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
-        try await perform(request, isHeartbeat: true)
+        try await perform(SignedBeat(beat: request, cluster: keys.cluster, signer: signer), isHeartbeat: true)
     }
 
     public func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await perform(request) }

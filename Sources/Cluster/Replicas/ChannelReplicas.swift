@@ -59,6 +59,8 @@ package struct ChannelReplicas: Sendable {
     package static let lossDelay = Interval.seconds(30)
     /// Channels that a node may ask others to keep in mind.
     package static let keptMax = 100_000
+    /// The most nodes that channels are shared with. The store may name any number.
+    package static let neighboursMax = 2_048
 
     private let own: NodeID
     private var channels: [ChannelName: Channel] = [:]
@@ -126,7 +128,9 @@ package struct ChannelReplicas: Sendable {
     }
 
     private mutating func add(_ node: NodeID, to channel: ChannelName) -> [Action] {
-        guard channels[channel]?.nodes.insert(node).inserted == true else { return [] }
+        guard neighbours[node] != nil || neighbours.count < Self.neighboursMax,
+            channels[channel]?.nodes.insert(node).inserted == true
+        else { return [] }
         let isWanted = neighbours[node]?.isWanted == true
         neighbours[node, default: Neighbour()].isWanted = true
         return (isWanted ? [] : [.want(node)]) + (neighbours[node]?.isUp == true ? [.tellAll(channel, node)] : [])
@@ -301,6 +305,8 @@ package struct ChannelReplicas: Sendable {
             return []
         }
         neighbours[node]?.isWanted = false
+        // One that the store named and that never had a link.
+        if neighbours[node]?.media == nil { neighbours[node] = nil }
         return [.release(node)]
     }
 

@@ -108,10 +108,13 @@ public struct BeatAnswer: Hashable, Sendable {
     public struct Change: Hashable, Sendable {
         public var instance: NodeInstance
         public var record: NodeRecord
+        public var signature: RecordSignature
 
-        public init(instance: NodeInstance, record: NodeRecord) {
+        /// - Parameter signature: what the store found out about the record. Records that never were in a store need none.
+        public init(instance: NodeInstance, record: NodeRecord, signature: RecordSignature = .valid) {
             self.instance = instance
             self.record = record
+            self.signature = signature
         }
     }
 

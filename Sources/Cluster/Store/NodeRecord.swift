@@ -14,15 +14,18 @@ public struct NodeRecord: Hashable, Sendable {
         case stopping
     }
 
-    /// The most bytes of an encoded record.
+    /// The most bytes of a record in the store, with its signature.
     public static let bytesMax = 400
+    /// How many of them are kept for the signature: see ``RecordSigner``.
+    static let signatureBytes = 39
     /// Loads are told in steps of this many per cent, so that a record seldom changes.
     public static let loadStep = 5
 
     public var state: State
     public var region = ""
     public var zone = ""
-    /// Where clients reach the node's signaling.
+    /// Where clients reach the node's signaling, by which other nodes see that it takes clients of theirs. They are sent where the
+    /// node itself says: see ``LinkHello/publicURL``.
     public var publicURL = ""
     /// Where other nodes reach it.
     public var linkAddress = ""
@@ -59,7 +62,7 @@ public struct NodeRecord: Hashable, Sendable {
         return record
     }
 
-    /// The record as JSON with short names; `nil` when it is longer than ``bytesMax``.
+    /// The record as JSON with short names; `nil` when it is longer than ``bytesMax`` with a signature.
     public func encoded() -> String? {
         var object: [String: JSONValue] = [
             "s": .string(state.rawValue), "l": .integer(load), "m": .integer(members), "n": .integer(rooms),
@@ -71,7 +74,7 @@ public struct NodeRecord: Hashable, Sendable {
         if !secretIdentities.isEmpty { object["i"] = .string(secretIdentities.joined()) }
         if !mediaAddresses.isEmpty { object["a"] = .array(mediaAddresses.map(JSONValue.string)) }
         let text = JSONValue.object(object).text
-        return text.utf8.count <= Self.bytesMax ? text : nil
+        return text.utf8.count <= Self.bytesMax - Self.signatureBytes ? text : nil
     }
 
     /// Members of an object that are not known are ignored, because later versions may add some.
@@ -114,7 +117,7 @@ public struct NodeRecord: Hashable, Sendable {
     }
 }
 
-/// A record would have more than ``NodeRecord/bytesMax`` bytes: its addresses and names are too long.
+/// A record would have more than ``NodeRecord/bytesMax`` bytes with its signature: its addresses and names are too long.
 public struct RecordTooLong: Error, Hashable, Sendable {}
 
 extension NodeRecord {

@@ -28,17 +28,24 @@ extension Enlist: StoreRequest {
     }
 }
 
-extension Beat: StoreRequest {
+/// A heartbeat whose record is signed, and whose answer's records are verified.
+struct SignedBeat: StoreRequest {
+    let beat: Beat
+    let cluster: ClusterName
+    let signer: RecordSigner
+
     func call(_ keys: StoreKeys) -> StoreCall {
-        StoreCall(
+        let instance = beat.instance
+        let record = beat.record?.encoded().map { signer.sign($0, of: instance, in: cluster) }
+        return StoreCall(
             script: .beat,
             keys: [keys.meta, keys.node, keys.seen, keys.changes],
             arguments: [
-                instance.node.rawValue, String(instance.incarnation.rawValue), record?.encoded() ?? "",
-                generation?.rawValue ?? "", String(cursor), candidate.rawValue, String(StoreTimes.absentAfterMS),
-                String(StoreTimes.silentAfterMS), String(StoreTimes.graceMS), String(StoreTimes.forgottenAfterMS),
-                String(StoreTimes.changesMax), String(StoreTimes.forgottenMax), String(answeredMS),
-                String(StoreTimes.clockToleranceMS),
+                instance.node.rawValue, String(instance.incarnation.rawValue), record ?? "",
+                beat.generation?.rawValue ?? "", String(beat.cursor), beat.candidate.rawValue,
+                String(StoreTimes.absentAfterMS), String(StoreTimes.silentAfterMS), String(StoreTimes.graceMS),
+                String(StoreTimes.forgottenAfterMS), String(StoreTimes.changesMax), String(StoreTimes.forgottenMax),
+                String(beat.answeredMS), String(StoreTimes.clockToleranceMS),
             ]
         )
     }
@@ -62,23 +69,24 @@ extension Beat: StoreRequest {
         for index in stride(from: 0, to: changes.count, by: 2) {
             // A record of a version that this one cannot read hides that node only.
             guard let node = changes[index].text.flatMap(NodeID.init), let value = changes[index + 1].text,
-                let change = BeatAnswer.Change(node: node, value)
+                let change = change(of: node, value)
             else { continue }
             answer.changes.append(change)
         }
         answer.absent = Set(absent.compactMap { $0.text.flatMap(NodeID.init) })
         return answer
     }
-}
 
-extension BeatAnswer.Change {
     /// - Parameter value: the incarnation, a space and the record.
-    init?(node: NodeID, _ value: String) {
+    private func change(of node: NodeID, _ value: String) -> BeatAnswer.Change? {
         guard let space = value.firstIndex(of: " "),
-            let incarnation = UInt32(value[..<space]).flatMap(NodeIncarnation.init(rawValue:)),
-            let record = NodeRecord(encoded: String(value[value.index(after: space)...]))
+            let incarnation = UInt32(value[..<space]).flatMap(NodeIncarnation.init(rawValue:))
         else { return nil }
-        self.init(instance: NodeInstance(node: node, incarnation: incarnation), record: record)
+        let text = String(value[value.index(after: space)...])
+        guard let record = NodeRecord(encoded: text) else { return nil }
+        let instance = NodeInstance(node: node, incarnation: incarnation)
+        let signature = signer.verify(text, of: instance, in: cluster)
+        return BeatAnswer.Change(instance: instance, record: record, signature: signature)
     }
 }
 

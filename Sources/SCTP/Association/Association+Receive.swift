@@ -161,7 +161,7 @@ extension Association {
         }
         do {
             switch try receiver.receive(data, in: packet, at: now, &work) {
-            case .accepted: performDeferredReset(at: now)
+            case .accepted: performDeferredReset()
             case .duplicate: counters.duplicates &+= 1
             case .dropped: counters.refusedChunks &+= 1
             }
@@ -184,7 +184,7 @@ extension Association {
         guard let numbers = ForwardedNumbers(chunk, in: packet) else { return glitch(at: now) }
         do {
             if try receiver.forward(numbers, &work) {
-                performDeferredReset(at: now)
+                performDeferredReset()
             } else {
                 _ = takeControl(at: now)
             }

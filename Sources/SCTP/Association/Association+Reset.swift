@@ -87,7 +87,7 @@ extension Association {
         _ lastTSN: Int64,
         _ streams: Set<StreamID>
     ) -> ReconfigurationResult {
-        guard lastTSN <= cumulative else {
+        guard lastTSN <= cumulative, !receiver.isResetWaiting else {
             resets.deferRequest(number, lastTSN: lastTSN, streams)
             return .inProgress
         }
@@ -95,9 +95,10 @@ extension Association {
         return .performed
     }
 
-    /// Performs the peer's reset that waited, once all before it has arrived, by whichever chunk.
-    mutating func performDeferredReset(at now: Instant) {
-        guard let deferred = resets.deferred, deferred.lastTSN <= cumulative else { return }
+    /// Performs the peer's reset that waited, once all before it has arrived, by whichever chunk, and the owner has taken the one
+    /// before.
+    mutating func performDeferredReset() {
+        guard let deferred = resets.deferred, deferred.lastTSN <= cumulative, !receiver.isResetWaiting else { return }
         let result = performReset(deferred.number, deferred.lastTSN, deferred.streams)
         resets.finished(with: result)
         queueControl(ReconfigurationParameter.response(request: deferred.number, result).encoded())

@@ -162,7 +162,11 @@ public struct Association: ~Copyable, Sendable {
     public mutating func nextEvent() -> AssociationEvent? {
         receiver.outstandingBytes = sender.chunks.heldBytes
         let event = receiver.next()
-        if case .message = event { counters.messagesReceived &+= 1 }
+        switch event {
+        case .message: counters.messagesReceived &+= 1
+        case .incomingReset: if phase.receivesData { performDeferredReset() }
+        default: break
+        }
         return event
     }
 

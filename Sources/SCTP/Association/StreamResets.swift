@@ -16,7 +16,7 @@ struct StreamResets: Sendable {
     /// The number of the peer's next request.
     private var expected: UInt32
     private var lastResult = ReconfigurationResult.nothingToDo
-    /// The peer's request that waits for data before it.
+    /// The peer's request that waits for data before it, or for the owner to take the one before.
     private(set) var deferred: (number: UInt32, lastTSN: Int64, streams: Set<StreamID>)?
 
     /// The numbers start at the first TSN of each direction (RFC 6525 §5.1.1).

@@ -18,6 +18,9 @@ struct Receiver: Sendable {
     /// Messages, and what else the owner is told, in order.
     private var ready = Queue<AssociationEvent>()
     private var readyBytes = 0
+    /// The owner has not taken the last reset of the peer's streams. Another one waits with the peer, so that lists of streams fill no
+    /// memory.
+    private(set) var isResetWaiting = false
     /// What the last SACK announced.
     private var announced: Int
     private var fullSince: Instant?
@@ -126,6 +129,7 @@ struct Receiver: Sendable {
     mutating func reset(_ streams: Set<StreamID>?, _ work: inout WorkMeter) {
         reassembly.reset(streams, &work)
         ready.append(.incomingReset(streams?.sorted()))
+        isResetWaiting = true
     }
 
     /// A packet was read.
@@ -167,7 +171,10 @@ struct Receiver: Sendable {
     /// The next event; a message leaves the window.
     mutating func next() -> AssociationEvent? {
         guard let event = ready.removeFirst() else { return nil }
-        guard case .message(let message) = event else { return event }
+        guard case .message(let message) = event else {
+            if case .incomingReset = event { isResetWaiting = false }
+            return event
+        }
         readyBytes -= message.bytes.count + Reassembly.chunkOverhead
         if announced < Self.lowBytes, room >= Self.lowBytes { numbers.demand() }
         return event

@@ -188,7 +188,7 @@ extension AdminAPI {
             throw APIFailure(400, "NOT-IN-CLUSTER", "This node is in no cluster: start it with --cluster-store.")
         }
         return .array(
-            ([status.own] + status.others).enumerated().map { index, node in
+            ([status.own] + status.others.filter { !$0.isIgnored }).enumerated().map { index, node in
                 var document: [String: JSONValue] = [
                     "node_name": .string(node.name), "cluster_node_name": .string(node.name),
                     "epoch": .integer(node.incarnation.rawValue),

@@ -7,14 +7,19 @@ enum ClusterPage {
     /// - Parameter nonce: of the style, for the response's policy.
     static func text(_ status: ClusterStatus, nonce: String) -> String {
         let nodes = [status.own] + status.others
-        let ready = nodes.count { $0.state == .ready && !$0.isAbsent }
+        let known = nodes.filter { !$0.isIgnored }
+        let ready = known.count { $0.state == .ready && !$0.isAbsent }
         let shared = status.roomsByNodeCount.sorted { $0.key < $1.key }
             .map { count, rooms in
                 "\(rooms) \(rooms == 1 ? "room" : "rooms") on \(count) \(count == 1 ? "node" : "nodes")"
             }
             .joined(separator: ", ")
-        let members = nodes.reduce(0) { $0 + $1.members }
-        let facts = ["\(ready) of \(nodes.count) nodes ready", "\(members) members", store(status.store), shared]
+        let members = known.reduce(0) { $0 + $1.members }
+        let ignored = nodes.count - known.count
+        let facts = [
+            "\(ready) of \(known.count) nodes ready", ignored > 0 ? "\(ignored) ignored" : "", "\(members) members",
+            store(status.store), shared,
+        ]
         let rows = nodes.map { row($0, isOwn: $0.incarnation == status.own.incarnation) }.joined(separator: "\n")
         return """
             <!doctype html>
@@ -52,7 +57,7 @@ enum ClusterPage {
         let isLinkBad = [.down, .suspect, .refused].contains(node.link)
         let cells: [(text: String, kind: String)] = [
             (escaped(node.name) + (isOwn ? " <i>this node</i>" : "<i>\(node.incarnation)</i>"), "name"),
-            (escaped(state), isGood ? "good" : "warn"),
+            (escaped(node.isIgnored ? "\(state), ignored" : state), isGood && !node.isIgnored ? "good" : "warn"),
             ("<meter min=\"0\" max=\"100\" high=\"85\" value=\"\(node.load)\"></meter> \(node.load) %", ""),
             ("\(node.members)", ""), ("\(node.rooms)", ""),
             (escaped(node.link?.rawValue ?? "–"), isLinkBad ? "bad" : ""),

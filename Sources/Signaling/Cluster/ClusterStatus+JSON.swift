@@ -31,7 +31,7 @@ extension ClusterStatus {
             "nodes",
             .array(Node.schema, 1...100_000, isUnique: false),
             required: true,
-            "The node that answers, then the others by name."
+            "The node that answers, then the others by name, those that it ignores last."
         ),
         APIProperty(
             "rooms_by_nodes",
@@ -55,6 +55,7 @@ extension ClusterStatus.Node {
             "name": .string(name), "incarnation": .string(incarnation.description), "state": .string(state.rawValue),
             "region": .string(region), "zone": .string(zone), "version": .string(version), "load": .integer(load),
             "members": .integer(self.members), "rooms": .integer(rooms), "absent": .bool(isAbsent),
+            "ignored": .bool(isIgnored),
         ]
         members["address"] = address.map { .string($0.url) }
         members["link"] = link.map { .string($0.rawValue) }
@@ -83,6 +84,12 @@ extension ClusterStatus.Node {
             .boolean,
             required: true,
             "Whether the store has not heard of it for a while. It gets no new channels; its calls go on."
+        ),
+        APIProperty(
+            "ignored",
+            .boolean,
+            required: true,
+            "Whether the node that answers ignores it, because the cluster's secret did not sign its record in the store."
         ),
         APIProperty(
             "link",

@@ -23,7 +23,7 @@ public struct ClusterStatus: Hashable, Sendable {
         /// The run of the node.
         public var incarnation: NodeIncarnation
         public var state: NodeState
-        /// Where clients reach it; `nil` when it did not tell.
+        /// Where clients reach it, as it said itself; `nil` when it did not.
         public var address: NodeAddress?
         public var region = ""
         public var zone = ""
@@ -35,6 +35,8 @@ public struct ClusterStatus: Hashable, Sendable {
         public var rooms = 0
         /// Whether the store has had no heartbeat of the node for a while. It gets no new rooms.
         public var isAbsent = false
+        /// Whether this node ignores it, because the cluster's secret did not sign its record in the store.
+        public var isIgnored = false
         /// The link to it; `nil` for this node itself.
         public var link: LinkState?
         /// Of the link; `nil` before it is measured.
@@ -59,7 +61,7 @@ public struct ClusterStatus: Hashable, Sendable {
     public var name: String
     /// This node.
     public var own: Node
-    /// The others, in the order of their names.
+    /// The others, in the order of their names, those that are ignored last.
     public var others: [Node]
     public var store: StoreState
     /// The number of rooms that this node shares with so many nodes, itself included.

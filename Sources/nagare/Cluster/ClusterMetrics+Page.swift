@@ -44,13 +44,23 @@ struct ClusterMetrics: Sendable {
                 "nagare_cluster_nodes",
                 help: "The other nodes by what the store tells of them, without those that are absent.",
                 labels: [MetricLabel("state", state.rawValue)],
-                neighbours.filter { $0.member.record.state == state && !$0.member.isAbsent }.count
+                neighbours.filter { $0.member.record.state == state && !$0.member.isAbsent && !$0.isIgnored }.count
             )
         }
         page.addGauge(
             "nagare_cluster_nodes_absent",
             help: "The other nodes without a heartbeat for six seconds.",
             neighbours.filter(\.member.isAbsent).count
+        )
+        page.addGauge(
+            "nagare_cluster_nodes_ignored",
+            help: "Nodes that are ignored because the cluster's secret did not sign their records in the store.",
+            neighbours.filter(\.isIgnored).count
+        )
+        page.addGauge(
+            "nagare_cluster_nodes_unsigned",
+            help: "The other nodes whose records in the store have no signature and are accepted nevertheless.",
+            neighbours.filter { $0.member.signature == .missing && !$0.isIgnored }.count
         )
         for state in LinkTable.Status.State.allCases {
             page.addGauge(

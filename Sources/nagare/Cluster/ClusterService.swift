@@ -21,7 +21,7 @@ struct ClusterService: Service {
     /// Joins the cluster that the settings name; `nil` for a node on its own.
     static func join(
         _ settings: ClusterSettings?,
-        security: LinkSecurity?,
+        security: ClusterSecurity?,
         logger: Logger
     ) async throws(StartupError) -> ClusterNode? {
         guard let settings, let security else { return nil }
@@ -31,6 +31,7 @@ struct ClusterService: Service {
             store = try RedisStore(
                 settings.store,
                 cluster: settings.name,
+                signer: security.records,
                 certificateAuthority: settings.storeAuthority,
                 incidents: incidents,
                 logger: logger
@@ -42,7 +43,7 @@ struct ClusterService: Service {
             return try await ClusterNode(
                 settings.configuration(build: BuildInformation.version),
                 store: store,
-                security: security,
+                security: security.links,
                 incidents: incidents,
                 logger: logger
             )

@@ -31,7 +31,7 @@ struct ClusterSignaling: SignalingCluster {
     /// The node that has a small channel whole, if it is near and takes clients.
     private func smallChannelNode(_ channel: ChannelName) async -> NodeAddress? {
         // Most nodes have no address for clients: no look at the channel then.
-        guard cluster.neighbours.contains(where: { !$0.member.record.publicURL.isEmpty }) else { return nil }
+        guard cluster.neighbours.contains(where: { $0.publicURL != nil }) else { return nil }
         let counts = await rooms.memberCounts(of: channel)
         guard counts.count == 1, let (media, members) = counts.first, media != cluster.media,
             members <= Self.smallChannelMax, let member = cluster.member(of: media)
@@ -39,7 +39,7 @@ struct ClusterSignaling: SignalingCluster {
         let record = member.record
         guard record.state == .ready, !member.isAbsent, record.region == settings.region, record.load < Self.loadMax
         else { return nil }
-        return NodeAddress(record.publicURL)
+        return cluster.publicURL(of: member).flatMap { NodeAddress($0) }
     }
 
     private func lessLoaded() -> NodeAddress? {
@@ -48,8 +48,7 @@ struct ClusterSignaling: SignalingCluster {
     }
 
     private func otherNode(where isSuitable: (NodeRecord) -> Bool) -> NodeAddress? {
-        cluster.otherNode(region: settings.region) { !$0.publicURL.isEmpty && isSuitable($0) }
-            .flatMap { NodeAddress($0.record.publicURL) }
+        cluster.publicURLOfOther(region: settings.region, where: isSuitable).flatMap { NodeAddress($0) }
     }
 
     // MARK: Sessions
@@ -88,10 +87,11 @@ struct ClusterSignaling: SignalingCluster {
     var status: ClusterStatus {
         var status = ClusterStatus(
             name: settings.name.rawValue,
-            own: Self.node(cluster.own, cluster.media),
+            own: Self.node(cluster.own, cluster.media, cluster.configuration.publicURL),
             others: cluster.neighbours.map { neighbour in
-                var node = Self.node(neighbour.member, neighbour.media)
+                var node = Self.node(neighbour.member, neighbour.media, neighbour.publicURL)
                 node.isAbsent = neighbour.member.isAbsent
+                node.isIgnored = neighbour.isIgnored
                 node.link = neighbour.link.map { ClusterStatus.LinkState($0.state) } ?? ClusterStatus.LinkState.none
                 node.roundTrip = neighbour.link?.roundTrip
                 return node
@@ -102,14 +102,18 @@ struct ClusterSignaling: SignalingCluster {
         return status
     }
 
-    private static func node(_ member: ClusterView.Member, _ media: NodeIncarnation) -> ClusterStatus.Node {
+    private static func node(
+        _ member: ClusterView.Member,
+        _ media: NodeIncarnation,
+        _ publicURL: String?
+    ) -> ClusterStatus.Node {
         let record = member.record
         var node = ClusterStatus.Node(
             name: member.instance.node.rawValue,
             incarnation: media,
             state: NodeState(record.state)
         )
-        node.address = NodeAddress(record.publicURL)
+        node.address = publicURL.flatMap { NodeAddress($0) }
         node.region = record.region
         node.zone = record.zone
         node.version = record.build

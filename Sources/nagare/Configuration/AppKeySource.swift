@@ -73,10 +73,11 @@ struct URLKeySettings: Equatable, Sendable {
         /// Reads the file, if it is one.
         fileprivate func key() throws(StartupError) -> String {
             let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
-            guard URLKeys.isKey(text) else {
+            guard URLKeys.isKey(text), text.utf8.count >= URLKeys.nodeKeyBytesMin else {
+                let lengths = "\(URLKeys.nodeKeyBytesMin) to \(URLKeys.keyBytesMax)"
                 throw .usage(
-                    "\(name) is no key of signed URLs: a key has 1 to \(URLKeys.keyBytesMax) printable ASCII characters "
-                        + "without spaces."
+                    "\(name) is no key of signed URLs: a key has \(lengths) printable ASCII characters without spaces, as "
+                        + "openssl rand -hex 16 makes."
                 )
             }
             return text

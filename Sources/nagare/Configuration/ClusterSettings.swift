@@ -14,6 +14,8 @@ struct ClusterSettings: Equatable, Sendable {
     /// `HOST:PORT` for the other nodes; `nil` for ``link``.
     let announce: String?
     let secrets: [SecretSource]
+    /// Whether records of other nodes in the store need no signature.
+    var acceptsUnsignedRecords = false
     var region = ""
     var zone = ""
     var publicURL = ""
@@ -21,7 +23,8 @@ struct ClusterSettings: Equatable, Sendable {
 
     /// The settings that mean nothing without ``Setting/clusterStore``.
     private static let dependent: [Setting] = [
-        .clusterStoreCA, .clusterName, .clusterLink, .clusterAnnounce, .clusterSecret, .region, .zone, .publicURL,
+        .clusterStoreCA, .clusterName, .clusterLink, .clusterAnnounce, .clusterSecret, .clusterUnsignedRecords, .region,
+        .zone, .publicURL,
     ]
     private static let nameBytesMax = 32
     private static let urlBytesMax = 128
@@ -52,6 +55,7 @@ struct ClusterSettings: Equatable, Sendable {
         self.link = link
         announce = try Self.announce(reader, link)
         secrets = try Self.secrets(reader)
+        acceptsUnsignedRecords = try reader.boolean(.clusterUnsignedRecords) ?? false
         region = try Self.word(.region, reader)
         zone = try Self.word(.zone, reader)
         publicURL = try Self.publicURL(reader)
@@ -158,12 +162,13 @@ struct ClusterSettings: Equatable, Sendable {
         configuration.zone = zone
         configuration.publicURL = publicURL
         configuration.build = build
+        configuration.acceptsUnsignedRecords = acceptsUnsignedRecords
         configuration.stateDirectory = stateDirectory
         return configuration
     }
 
     /// Reads the secrets.
-    func security() throws(StartupError) -> LinkSecurity {
+    func security() throws(StartupError) -> ClusterSecurity {
         let secrets = try secrets.map { source throws(StartupError) -> String in
             let (text, name) = try source.contents(origin: Setting.clusterSecret.flag, trimsNewline: true)
             let lengths = LinkSecurity.secretBytesMin...LinkSecurity.secretBytesMax
@@ -175,9 +180,17 @@ struct ClusterSettings: Equatable, Sendable {
             }
             return text
         }
-        guard let security = LinkSecurity(secrets: secrets) else {
+        guard let links = LinkSecurity(secrets: secrets) else {
             throw .system("The TLS of the cluster's links could not be set up.")
         }
-        return security
+        return ClusterSecurity(links: links, records: RecordSigner(secrets: secrets))
     }
+}
+
+/// What the cluster's secrets protect.
+struct ClusterSecurity: Sendable {
+    /// The links between nodes.
+    let links: LinkSecurity
+    /// What nodes tell the store of themselves.
+    let records: RecordSigner
 }

@@ -228,6 +228,12 @@ extension NodeConfiguration {
                     : "Anyone who reaches \(admin) can read the metrics."
             )
         }
+        if cluster?.acceptsUnsignedRecords == true {
+            warnings.append(
+                "Whoever writes to the cluster's store can add nodes: set --cluster-unsigned-records off when all nodes sign "
+                    + "their records."
+            )
+        }
         return warnings
     }
 }

@@ -367,8 +367,8 @@ extension Setting {
                 "Admit only clients whose WHIP or WHEP URL is signed with this key: primary or secondary.",
                 notes: """
                     A signed URL has ?auth_key=TIMESTAMP-RAND-UID-HASH, where HASH is the MD5 of PATH-TIMESTAMP-RAND-UID-KEY. \
-                    Both keys are valid at the same time, so that one can be replaced. \
-                    "nagare token --url URL --url-key primary:@FILE" makes one.
+                    A key has 16 to 255 characters, as openssl rand -hex 16 makes. Both keys are valid at the same time, so that \
+                    one can be replaced. "nagare token --url URL --url-key primary:@FILE" makes one.
                     """,
                 examples: ["primary:@/etc/nagare/url.key", "secondary:@/etc/nagare/url2.key"]
             )
@@ -728,12 +728,24 @@ extension Setting {
                 .list,
                 "@file",
                 isSecret: true,
-                "The secret of the cluster's links: at least 32 characters, or @ and the file that has them.",
+                "The secret that the cluster's nodes share: at least 32 characters, or @ and the file that has them.",
                 notes: """
                     openssl rand -hex 32 makes one. To replace it, give all nodes the old one and then the new one, then the new \
                     one and then the old one, then the new one alone.
                     """,
                 examples: ["\"@/etc/nagare/cluster.secret\""]
+            )
+        case .clusterUnsignedRecords:
+            SettingDeclaration(
+                .cluster,
+                .value,
+                "on|off",
+                default: .value("off"),
+                "Accept nodes whose records in the store are not signed with the cluster-secret.",
+                notes: """
+                    It is for the time of an upgrade from builds that do not sign. Whoever writes to the store can add such \
+                    records, so turn it off afterwards.
+                    """
             )
         case .region:
             SettingDeclaration(

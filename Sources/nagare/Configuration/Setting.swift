@@ -73,6 +73,7 @@ enum Setting: String, CaseIterable, Sendable {
     case clusterLink = "cluster-link"
     case clusterAnnounce = "cluster-announce"
     case clusterSecret = "cluster-secret"
+    case clusterUnsignedRecords = "cluster-unsigned-records"
     case region
     case zone
     case publicURL = "public-url"
@@ -106,7 +107,7 @@ enum Setting: String, CaseIterable, Sendable {
         .appToken, .urlKey, .urlValidity, .adminToken,
         .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .webhookTimeout, .webhookUser,
         .webhookPassword,
-        .webhookSecret, .duplicateUser, .resumeGrace, .channelLifetime, .limit, .logLevel,
+        .webhookSecret, .duplicateUser, .resumeGrace, .channelLifetime, .clusterUnsignedRecords, .limit, .logLevel,
     ]
 
     /// The text of `--help`.

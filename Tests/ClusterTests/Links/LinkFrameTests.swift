@@ -84,8 +84,18 @@ struct LinkFrameTests {
         #"{"cluster":"a","node":"a","media":1,"min":1,"max":1}"#, #"{"cluster":"a","node":"a:1","min":1,"max":1}"#,
         #"{"cluster":"a","node":"a:1","media":16777216,"min":1,"max":1}"#,
         #"{"cluster":"a","node":"a:1","media":1,"min":2,"max":1}"#,
+        #"{"cluster":"a","node":"a:1","media":1,"min":1,"max":1,"url":7}"#,
     ]) func `what is no hello is refused`(_ text: String) {
         #expect(LinkHello(encoded: Array(text.utf8)) == nil)
+    }
+
+    @Test func `a node says where clients reach it, and a build that does not is understood`() throws {
+        var hello = Self.hello
+        #expect(!String(decoding: hello.encoded, as: UTF8.self).contains("url"))
+        hello.publicURL = "https://a.example.com:8443"
+        #expect(LinkHello(encoded: hello.encoded) == hello)
+        hello.publicURL = String(repeating: "u", count: 256)
+        #expect(LinkHello(encoded: hello.encoded) == nil)
     }
 
     @Test func `a hello of a later version may have more fields`() {

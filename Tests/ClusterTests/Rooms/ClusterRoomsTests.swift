@@ -271,6 +271,26 @@ struct ClusterRoomsTests {
         #expect(replicas.left(other).isEmpty)
     }
 
+    @Test func `a store that names nodes without end fills no memory, and made-up ones are forgotten`() throws {
+        let now = Instant(nanoseconds: 0)
+        var replicas = ChannelReplicas(own: NodeID(rawValue: "a")!)
+        let channels = try (0..<3).map { try #require(ChannelName("channel-\($0)")) }
+        let session = try #require(RoomSession(rawValue: "s"))
+        for (number, channel) in channels.enumerated() {
+            _ = replicas.open(channel, session, at: now)
+            let names = (0..<1_000).compactMap { NodeID(rawValue: "made-up-\(number)-\($0)") }
+            _ = replicas.found(channel, session: session, nodes: names, at: now)
+        }
+        let named = channels.map { replicas.holders(of: $0).count - 1 }
+        #expect(named == [1_000, 1_000, ChannelReplicas.neighboursMax - 2_000])
+        var generator = SeededGenerator(seed: 1)
+        let ended = ChannelSession(id: ChannelSessionID(using: &generator), channel: channels[0], createdAt: 1)
+        _ = replicas.close(channels[0], ended: ended, at: now)
+        let other = try #require(NodeID(rawValue: "b"))
+        let actions = replicas.found(channels[1], session: nil, nodes: [other], at: now)
+        #expect(actions == [.want(other)])
+    }
+
     @Test func `bytes that are no message are counted and do nothing`() async throws {
         let nodes = TestNodes()
         let a = nodes.add("a", 1)

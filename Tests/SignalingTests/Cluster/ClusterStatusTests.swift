@@ -41,6 +41,25 @@ struct ClusterStatusTests {
         }
     }
 
+    @Test func `nodes that are ignored are listed last, marked, and counted by nobody`() async throws {
+        let cluster = FakeSignalingCluster()
+        cluster.change { state in
+            var stranger = ClusterStatus.Node(name: "c", incarnation: FakeSignalingCluster.other, state: .ready)
+            stranger.members = 1_000
+            stranger.isIgnored = true
+            state.status.others.append(stranger)
+        }
+        try await OperatorsBench.run(cluster: cluster) { api in
+            let status = try await api.call(.get, "/v1/cluster")
+            let nodes = try #require(status["nodes"]?.array)
+            #expect(nodes.map { $0["ignored"]?.bool } == [false, false, true])
+            let page = try await api.send(.get, "/clusterz", token: nil, accept: "text/html").text
+            #expect(page.contains("1 of 2 nodes ready · 1 ignored · 0 members") && page.contains("ready, ignored"))
+            let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])
+            #expect(answer.body.array?.count == 2)
+        }
+    }
+
     @Test func `Sora's API lists the nodes`() async throws {
         try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
             let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])

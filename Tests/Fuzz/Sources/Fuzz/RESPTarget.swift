@@ -14,6 +14,10 @@ func fuzzRESP(_ bytes: RawSpan) {
     checkCommand(stream.split(separator: 0x0D, maxSplits: 8, omittingEmptySubsequences: false).map { Array($0) })
 }
 
+private let signer = RecordSigner(secrets: ["the-secret-of-the-cluster-that-is-fuzzed"])
+private let instance = NodeInstance("a:7")!
+private let cluster = ClusterName(rawValue: "t")!
+
 private struct Replies: Equatable {
     var values: [RESPValue] = []
     var error: RESPError?
@@ -36,9 +40,13 @@ private func inspect(_ reply: RESPValue, depth: Int) {
     require((reply.errorCode ?? "").count <= 32, "codes are bounded")
     _ = reply.number
     for value in reply.array ?? [] { inspect(value, depth: depth + 1) }
-    guard let record = reply.text.flatMap({ NodeRecord(encoded: $0) }), let text = record.encoded() else { return }
-    require(text.utf8.count <= NodeRecord.bytesMax, "records are bounded")
-    require(NodeRecord(encoded: text) == record, "a record stays")
+    guard let text = reply.text else { return }
+    require(signer.verify(text, of: instance, in: cluster) != .valid, "nobody without the secret signs a record")
+    guard let record = NodeRecord(encoded: text), let encoded = record.encoded() else { return }
+    let signed = signer.sign(encoded, of: instance, in: cluster)
+    require(signed.utf8.count <= NodeRecord.bytesMax, "records are bounded")
+    require(NodeRecord(encoded: encoded) == record && NodeRecord(encoded: signed) == record, "a record stays")
+    require(signer.verify(signed, of: instance, in: cluster) == .valid, "a signature is verified")
 }
 
 private func checkCommand(_ arguments: [[UInt8]]) {
@@ -50,10 +58,12 @@ private func checkCommand(_ arguments: [[UInt8]]) {
 func seedsRESP() -> [(name: String, bytes: [UInt8])] {
     let record =
         #"{"a":["198.51.100.7:7000"],"b":"1","k":"a:1","l":20,"m":3,"n":1,"r":"eu","s":"ready","u":"wss://a","z":"1"}"#
+    let signed = String(record.dropLast()) + #","h":"0123456789abcdef0123456789abcdef"}"#
     let streams = [
         "simple": "+OK\r\n-NOSCRIPT No matching script.\r\n:42\r\n:-1\r\n$5\r\na\r\nbc\r\n$0\r\n\r\n$-1\r\n",
         "arrays": "*3\r\n:1\r\n*2\r\n+a\r\n*0\r\n$-1\r\n+next\r\n*-1\r\n", "nested": "*1\r\n*1\r\n*1\r\n*1\r\n:7\r\n",
         "long": "*99999999999\r\n", "record": "*2\r\n$\(record.utf8.count)\r\n\(record)\r\n:1\r\n",
+        "signed-record": "$\(signed.utf8.count)\r\n\(signed)\r\n",
     ]
     return streams.map { (name: $0.key, bytes: [4] + Array($0.value.utf8)) }
 }
