@@ -27,8 +27,6 @@ public final class TCPSockets: @unchecked Sendable {
     static let backlog: Int32 = 512
     /// Connections that one readiness event accepts, so that a flood does not starve the rest of the loop.
     static let acceptedPerTurnMax = 64
-    /// The most listeners of a loop: twice as many as its UDP sockets.
-    static let listenersMax = 2 * EventLoop.socketsMaxDefault
 
     /// Called with each accepted connection, and the address of its listener. Returns whether it stays open.
     public var onConnection: ((NetworkPath, TransportAddress, Instant) -> Bool)?
@@ -65,15 +63,16 @@ public final class TCPSockets: @unchecked Sendable {
     public var count: Int { connections.count }
 
     /// Listens on `address`. With port 0 the kernel chooses the port. An IPv6 listener also accepts IPv4 when its address
-    /// permits it, as `[::]` does.
+    /// permits it, as `[::]` does. A loop has as many listeners at most as UDP sockets (``EventLoop/socketsMax``).
     /// - Returns: the bound address.
     /// - Throws: ``EventLoopError/cannotListen(_:message:)`` or ``EventLoopError/stopped``.
     @discardableResult
     public func listen(on address: TransportAddress) throws(EventLoopError) -> TransportAddress {
         unsafe loop.executor.checkIsolated()
         guard unsafe loop.isOpen else { throw .stopped }
-        guard listeners.count < Self.listenersMax else {
-            throw .cannotListen(address, message: "a loop has \(Self.listenersMax) listeners at most")
+        let listenersMax = unsafe loop.socketsMax
+        guard listeners.count < listenersMax else {
+            throw .cannotListen(address, message: "a loop has \(listenersMax) listeners at most")
         }
         let opened = nagare_listen(
             nagare_address(high: address.ip.high, low: address.ip.low, port: address.port),

@@ -2,18 +2,15 @@ import EventLoop
 import Forwarding
 import Wire
 
-/// ICE over TCP, and TURN over TCP, on the loop's own media port; and TURN over TLS on a port of its own.
+/// ICE over TCP, and TURN over TCP, on the loop's own media port. TURN over TLS comes from the ``TLSAcceptor``.
 extension MediaLoop {
     /// Listens on TCP where the UDP sockets are bound. An address that is not available is noted in ``tcpFailures``, because
     /// the loop is of use without it.
-    /// - Throws: when one of the addresses for TURN over TLS is not available.
-    func startStreams(_ admission: TCPAdmission) throws(EventLoopError) {
-        let streams = StreamConnections(admission, certificate: turnTLS?.certificate)
+    func startStreams(_ admission: TCPAdmission) {
+        let streams = StreamConnections(admission)
         self.streams = streams
         let tcp = eventLoop.tcp
-        tcp.onConnection = { [self] path, listener, now in
-            streams.accept(path, isTLS: tlsAddresses.contains(listener), at: now)
-        }
+        tcp.onConnection = { path, _, now in streams.accept(path, at: now) }
         tcp.onBytes = { [self] bytes, path, now in receivedStream(bytes, path, at: now) }
         tcp.onWritable = { [self] path, now in
             streams.writable(path.local, at: now) { tcp.write($1, to: $0) }
@@ -30,28 +27,42 @@ extension MediaLoop {
                 tcpFailures.append(error)
             }
         }
-        guard let turnTLS, !turnTLS.isShared else { return }
-        for socket in sockets {
-            tlsAddresses.append(try tcp.listen(on: TransportAddress(ip: socket.local.ip, port: turnTLS.port)))
-        }
     }
 
-    func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
+    /// Lets the acceptor of TURN over TLS listen where the UDP sockets are bound, or take connections of the shared port, for
+    /// this loop.
+    /// - Throws: when one of the addresses is not available.
+    func joinTLSAcceptor() async throws(EventLoopError) {
+        guard let turnTLS else { return }
+        let addresses = turnTLS.isShared ? [] : sockets.map { TransportAddress(ip: $0.local.ip, port: turnTLS.port) }
+        tlsAddresses = try await turnTLS.acceptor.add(self, listeningOn: addresses)
+    }
+
+    private func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
         turnCause.note(now)
-        streams?.receive(
-            bytes,
-            on: path.local,
-            at: now,
-            owner: { otherLoop(of: $0) },
-            deliver: { received(&$0, $1, $2, at: now) }
-        )
+        streams?.receive(bytes, on: path.local, at: now) { received(&$0, $1, $2, at: now) }
         closeStreams(at: now)
-        // A handshake is answered without a packet in the batch.
+        // TLS may have something to write without a packet in the batch.
+        flushStreams()
+    }
+
+    /// Takes over a connection from the acceptor of TURN over TLS.
+    func takeOver(_ moving: MovingStream) {
+        guard let streams, let path = eventLoop.tcp.adopt(moving.descriptor) else {
+            streams?.abandon(moving.connection)
+            return
+        }
+        let now = EventLoop.now()
+        turnCause.note(now)
+        streams.arrive(moving.connection, on: path, at: now) { packet, path, framing in
+            received(&packet, path, framing, at: now)
+        }
+        closeStreams(at: now)
         flushStreams()
     }
 
     /// Takes a packet of a connection.
-    func received(
+    private func received(
         _ packet: inout MutableRawSpan,
         _ path: NetworkPath,
         _ framing: StreamFraming,
@@ -98,10 +109,9 @@ extension MediaLoop {
         closeStreams(at: now)
     }
 
-    /// Closes the connections that have ended, and their clients' allocations. Hands over those of other loops.
-    func closeStreams(at now: Instant) {
+    /// Closes the connections that have ended, and their clients' allocations.
+    private func closeStreams(at now: Instant) {
         guard let streams else { return }
-        for connection in streams.takeDeparting() { sendOff(connection) }
         for endpoint in streams.takeClosing() { eventLoop.tcp.close(endpoint) }
         for client in streams.takeEndedClients() { forwarder.closeTURNStream(client, at: now) }
     }
@@ -109,10 +119,16 @@ extension MediaLoop {
     /// The connections' counters, those of TURN clients included; `nil` without TCP.
     var tcpMetrics: TCPMetrics? {
         guard var metrics = streams?.metrics else { return nil }
-        let counters = eventLoop.tcp.counters
-        metrics.acceptErrors = counters.acceptErrors
-        metrics.bytesReceived = counters.bytesReceived
-        metrics.bytesSent = counters.bytesSent
+        metrics.add(eventLoop.tcp.counters)
         return metrics
+    }
+}
+
+extension TCPMetrics {
+    /// Adds what a loop's sockets have counted.
+    mutating func add(_ counters: TCPSockets.Counters) {
+        acceptErrors &+= counters.acceptErrors
+        bytesReceived &+= counters.bytesReceived
+        bytesSent &+= counters.bytesSent
     }
 }

@@ -1,7 +1,6 @@
 import EventLoop
 import Forwarding
 public import MediaTypes
-public import TLS
 import TURN
 import Wire
 
@@ -15,11 +14,11 @@ extension MediaLoop {
         let candidates = transport().candidates
         var configuration = TURNConfiguration(
             addresses: candidates.map(\.ip),
-            reservedPorts: settings.reservedPorts.union((sockets.map(\.local) + tlsAddresses).map(\.port))
+            reservedPorts: settings.reservedPorts.union(sockets.map(\.local.port))
         )
         configuration.sessionAllocationsMax = Self.sessionAllocationsMax
         configuration.loop = location.loop.rawValue
-        configuration.nonceKey = settings.nonceKey
+        configuration.nonceKey = turnTLS?.acceptor.nonceKey
         forwarder.startTURN(configuration, mediaAddresses: candidates)
         framed = DatagramBatch(capacity: batch.capacity)
     }
@@ -41,11 +40,6 @@ extension MediaLoop {
             urls.append("turns:\(turnTLS.name):\(port)?transport=tcp")
         }
         return urls
-    }
-
-    /// Replaces the certificate of TURN over TLS for new connections; open ones go on. Does nothing without TURN over TLS.
-    public func renewTURNCertificate(_ certificate: TLSCertificate) {
-        if turnTLS != nil { streams?.certificate = certificate }
     }
 
     private static func preferred(_ candidates: [TransportAddress]) -> TransportAddress? {

@@ -36,7 +36,7 @@ public actor MediaLoop: MediaPlane {
     var streams: StreamConnections?
     /// The addresses that the loop listens on for ICE and TURN over TCP.
     var tcpAddresses: [TransportAddress] = []
-    /// The addresses that the loop listens on for TURN over TLS.
+    /// The addresses that the acceptor listens on for the loop, for TURN over TLS.
     var tlsAddresses: [TransportAddress] = []
     /// Why the loop does not listen on TCP at one of its addresses; empty when it does at all.
     public internal(set) var tcpFailures: [EventLoopError] = []
@@ -95,6 +95,7 @@ public actor MediaLoop: MediaPlane {
         try media.eventLoop.start()
         do throws(EventLoopError) {
             try await media.begin(addresses)
+            try await media.joinTLSAcceptor()
         } catch {
             await media.shutdown()
             throw error
@@ -103,6 +104,9 @@ public actor MediaLoop: MediaPlane {
     }
 
     private init(_ configuration: MediaLoopConfiguration, onEvents: @escaping EventHandler) {
+        if let acceptor = configuration.turnTLS?.acceptor, let tcp = configuration.tcp {
+            precondition(acceptor.admission === tcp, "the connections of a loop have one admission")
+        }
         eventLoop = EventLoop(name: configuration.name)
         location = configuration.location
         fingerprint = configuration.certificate.fingerprint
@@ -152,7 +156,7 @@ public actor MediaLoop: MediaPlane {
             let index = try eventLoop.addSocket(bind: address, options: socketOptions)
             if let description = eventLoop.description(of: index) { sockets.append(description) }
         }
-        if let admission = tcpAdmission ?? turnTLS?.admission { try startStreams(admission) }
+        if let admission = tcpAdmission ?? turnTLS?.acceptor.admission { startStreams(admission) }
         if let turnSettings { startTURN(turnSettings) }
         let bound = sockets.map(\.local)
         forwarder.startNodeLinks(at: location, sockets: bound, addresses: relayAddresses(bound), into: batch)

@@ -2,7 +2,6 @@ public import DTLS
 public import EventLoop
 public import MediaTypes
 public import SRTP
-public import TLS
 public import Wire
 
 /// The settings of a media loop.
@@ -33,6 +32,7 @@ public struct MediaLoopConfiguration: Sendable {
     /// TURN over TLS, with ``turn`` only; `nil` for none.
     public var turnTLS: TURNTLSSettings?
     /// Admits TCP connections of the media ports for ICE and TURN, those of all loops that share it; `nil` for none of either.
+    /// With ``turnTLS`` it is that of the acceptor.
     public var tcp: TCPAdmission?
     /// Random 64-bit numbers; the system's generator unless a test wants a repeatable one.
     public var random: @Sendable () -> UInt64
@@ -72,44 +72,28 @@ public struct MediaLoopConfiguration: Sendable {
 
 /// The settings of a loop's TURN server.
 public struct TURNSettings: Hashable, Sendable {
-    /// Ports of the node that no relayed address may have, besides those of the loop itself.
+    /// Ports of the node that no relayed address may have, besides those of the loop's sockets.
     public var reservedPorts: Set<UInt16>
-    /// The key of nonces, the same for all loops that share a port for TURN over TLS; `nil` without such a port.
-    public var nonceKey: [UInt8]?
 
-    public init(reservedPorts: Set<UInt16> = [], nonceKey: [UInt8]? = nil) {
-        self.reservedPorts = reservedPorts
-        self.nonceKey = nonceKey
-    }
-
-    /// A random ``nonceKey``.
-    public static func makeNonceKey() -> [UInt8] { (0..<20).map { _ in UInt8.random(in: .min ... .max) } }
+    public init(reservedPorts: Set<UInt16> = []) { self.reservedPorts = reservedPorts }
 }
 
 /// The settings of a loop's TURN server over TLS.
 public struct TURNTLSSettings: Sendable {
-    public var certificate: TLSCertificate
+    /// Accepts the connections, for all loops of a node.
+    public var acceptor: TLSAcceptor
     /// The port at each address of the loop's sockets; 0 for any free one. Or the port that is shared.
     public var port: UInt16
     /// Whether the port is another listener's, which all loops share: it hands over the connections
-    /// (``MediaLoops/takeTURNConnection(_:received:)``).
+    /// (``TLSAcceptor/take(_:received:)``).
     public var isShared: Bool
     /// The host name in the URL, which the certificate is for: clients verify it.
     public var name: String
-    /// Admits the connections, together with those of the media ports when they share it.
-    public var admission: TCPAdmission
 
-    public init(
-        certificate: TLSCertificate,
-        port: UInt16,
-        isShared: Bool = false,
-        name: String,
-        admission: TCPAdmission
-    ) {
-        self.certificate = certificate
+    public init(acceptor: TLSAcceptor, port: UInt16, isShared: Bool = false, name: String) {
+        self.acceptor = acceptor
         self.port = port
         self.isShared = isShared
         self.name = name
-        self.admission = admission
     }
 }

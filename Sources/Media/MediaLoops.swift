@@ -10,13 +10,18 @@ import Forwarding
 public struct MediaLoops: Sendable {
     /// In the order in which they were given; at most 65,536.
     public let loops: [MediaLoop]
+    /// Accepts their connections of TURN over TLS; `nil` without.
+    public let tlsAcceptor: TLSAcceptor?
 
     /// Links loops that were started and have no peers yet.
-    /// - Parameter loops: each at a location of its own.
-    public init(linking loops: [MediaLoop]) async {
+    /// - Parameters:
+    ///   - loops: each at a location of its own.
+    ///   - tlsAcceptor: that of all loops.
+    public init(linking loops: [MediaLoop], tlsAcceptor: TLSAcceptor? = nil) async {
         precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
         precondition(Set(loops.map(\.location)).count == loops.count, "each loop has a location of its own")
         self.loops = loops
+        self.tlsAcceptor = tlsAcceptor
         let gateways = TrackGateways()
         let rings = loops.map { _ in loops.map { _ in RelayRing<TimedRelayRecord>() } }
         for (index, loop) in loops.enumerated() {
@@ -33,8 +38,9 @@ public struct MediaLoops: Sendable {
         }
     }
 
-    /// Shuts every loop down; returns when all have ended.
+    /// Shuts every loop down, and the acceptor before them; returns when all have ended.
     public func shutdown() async {
+        await tlsAcceptor?.shutdown()
         await withTaskGroup { group in
             for loop in loops { group.addTask { await loop.shutdown() } }
         }

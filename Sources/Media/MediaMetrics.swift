@@ -42,6 +42,19 @@ public struct NodeLinkMetrics: Sendable {
     }
 }
 
+/// A snapshot of what the acceptor of TURN over TLS has counted.
+public struct TLSAcceptorMetrics: Sendable {
+    /// The connections that are not at a media loop: they count there from then on.
+    public var tcp: TCPMetrics
+    /// Requests without the user name of a session.
+    public var turn: TURNMetrics
+
+    public init(tcp: TCPMetrics = TCPMetrics(), turn: TURNMetrics = TURNMetrics()) {
+        self.tcp = tcp
+        self.turn = turn
+    }
+}
+
 /// A snapshot of one loop's TURN server.
 public struct TURNMetrics: Sendable {
     public var counters: TURNCounters

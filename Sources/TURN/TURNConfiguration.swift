@@ -18,13 +18,17 @@ public struct TURNConfiguration: Sendable {
     /// which rest after use.
     public var sessionCreationsMax = 32
     public var creationWindow = Interval.seconds(300)
+    /// Relayed ports of each address family that the clients of one network (an IPv4 address, or the /64 of an IPv6 address)
+    /// hold, in use or resting: a quarter of all. 4,000 participants of one address can have four allocations each: over UDP,
+    /// TCP and TLS, and one more.
+    public var portsPerNetworkMax = 16_384
     /// Responses to unauthenticated requests a second for each source address (an IPv6 /64).
     public var challengesPerSecond = 10
     /// How many of these may be sent at once: the clients behind one NAT join together.
     public var challengeBurst = 40
     /// The loop, which the user names of its sessions tell.
     public var loop: UInt16 = 0
-    /// The key of the nonces, one for all loops when streams move between them; `nil` for a random one.
+    /// The key of the nonces, one for all servers that a client on a stream meets; `nil` for a random one.
     public var nonceKey: [UInt8]?
 
     public init(addresses: [IPAddress], reservedPorts: Set<UInt16>) {

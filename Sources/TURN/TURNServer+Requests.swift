@@ -198,7 +198,8 @@ extension TURNServer {
             throw .unauthorized
         }
         let even = attributes.asksForEvenPort
-        guard let relayed = acquireAddress(ip, even: even, at: now) else { throw .insufficientCapacity }
+        // Not 486, which is the quota of a user name (RFC 8656 §7.2).
+        guard let relayed = acquireAddress(ip, for: client, even: even, at: now) else { throw .insufficientCapacity }
         let allocation = TURNAllocation(
             session: id,
             client: client,

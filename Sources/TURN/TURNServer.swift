@@ -40,7 +40,8 @@ public struct TURNServer: Sendable {
     private var ended: [TURNEvent] = []
 
     var nonces: TURNNonces
-    var limiter: ChallengeLimiter
+    /// Of responses to unauthenticated requests: UDP sources can be spoofed, so it bounds what the server sends to a victim.
+    var limiter: NetworkRateLimiter
     private var portsV4: RelayedPortPool
     private var portsV6: RelayedPortPool
     var generator: SplitMix64
@@ -54,13 +55,14 @@ public struct TURNServer: Sendable {
         )
         self.configuration = configuration
         nonces = TURNNonces(key: configuration.nonceKey, using: &source)
-        limiter = ChallengeLimiter(
+        limiter = NetworkRateLimiter(
             perSecond: configuration.challengesPerSecond,
             burst: configuration.challengeBurst,
             using: &source
         )
-        portsV4 = RelayedPortPool(reserved: configuration.reservedPorts, using: &source)
-        portsV6 = RelayedPortPool(reserved: configuration.reservedPorts, using: &source)
+        let (reserved, networkMax) = (configuration.reservedPorts, configuration.portsPerNetworkMax)
+        portsV4 = RelayedPortPool(reserved: reserved, networkMax: networkMax, using: &source)
+        portsV6 = RelayedPortPool(reserved: reserved, networkMax: networkMax, using: &source)
         generator = SplitMix64(seed: source.next())
     }
 
@@ -199,9 +201,17 @@ public struct TURNServer: Sendable {
     }
 
     /// A relayed address that no other allocation of the loop has.
-    /// - Returns: `nil` when all ports are in use or resting.
-    mutating func acquireAddress(_ ip: IPAddress, even: Bool, at now: Instant) -> TransportAddress? {
-        let port = ip.isV4 ? portsV4.acquire(even: even, at: now) : portsV6.acquire(even: even, at: now)
+    /// - Returns: `nil` when all ports are in use or resting, or the client's network holds as many as it may.
+    mutating func acquireAddress(
+        _ ip: IPAddress,
+        for client: NetworkPath,
+        even: Bool,
+        at now: Instant
+    ) -> TransportAddress? {
+        let remote = client.remote.ip
+        let port =
+            ip.isV4
+            ? portsV4.acquire(for: remote, even: even, at: now) : portsV6.acquire(for: remote, even: even, at: now)
         return port.map { TransportAddress(ip: ip, port: $0) }
     }
 
@@ -229,8 +239,12 @@ public struct TURNServer: Sendable {
         slotsByClient[allocation.client] = nil
         slotsByRelayed[allocation.relayed] = nil
         sessions[allocation.session]?.allocations.removeAll { $0 == slot }
-        let port = allocation.relayed.port
-        if allocation.relayed.ip.isV4 { portsV4.release(port, at: now) } else { portsV6.release(port, at: now) }
+        let (port, client) = (allocation.relayed.port, allocation.client.remote.ip)
+        if allocation.relayed.ip.isV4 {
+            portsV4.release(port, of: client, at: now)
+        } else {
+            portsV6.release(port, of: client, at: now)
+        }
         counters.allocationsEnded &+= 1
         return .ended(allocation.session, relayed: allocation.relayed, client: allocation.client)
     }

@@ -26,6 +26,9 @@ public struct IPAddress: Hashable, Sendable, Codable {
 
     public var isLoopback: Bool { isV4 ? v4 >> 24 == 127 : self == .loopbackV6 }
     public var isUnspecified: Bool { self == .anyV4 || self == .anyV6 }
+    /// What limits of an address count: an IPv4 address itself, and the /64 of an IPv6 address, in which one host may have any
+    /// number of addresses (RFC 7421).
+    public var network: IPAddress { isV4 ? self : IPAddress(high: high, low: 0) }
 }
 
 extension IPAddress: CustomStringConvertible {

@@ -17,7 +17,7 @@ struct LoopWatch: Service {
 
     /// - Parameter serviceManager: Learns each second that nothing has stalled; `nil` for none.
     init(
-        media: [MediaLoop],
+        media: MediaLoops,
         rooms: Rooms,
         signaling: SignalingQueue,
         serviceManager: ServiceManager?,
@@ -25,9 +25,14 @@ struct LoopWatch: Service {
     ) {
         var probes: [@Sendable () async -> Void] = []
         var names: [String] = []
-        for loop in media {
+        for loop in media.loops {
             let probe = LoopProbe(loop.eventLoop.executor)
             names.append("media-\(loop.location.loop.rawValue)")
+            probes.append { await probe.turn() }
+        }
+        if let acceptor = media.tlsAcceptor {
+            let probe = LoopProbe(acceptor.eventLoop.executor)
+            names.append("tls")
             probes.append { await probe.turn() }
         }
         for (index, probe) in rooms.controlLoopProbes.enumerated() {

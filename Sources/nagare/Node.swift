@@ -79,7 +79,7 @@ struct Node {
                 settings,
                 source: source,
                 certificates: certificates,
-                loops: loops.loops,
+                tlsAcceptor: loops.tlsAcceptor,
                 threshold: threshold,
                 logger: logger
             )
@@ -116,6 +116,7 @@ struct Node {
         }
         let tcp = TCPAdmission(configuration.limits.tcp)
         let turn = configuration.turnSettings()
+        let acceptor = try await startTLSAcceptor(turnCertificate, tcp)
         var loops: [MediaLoop] = []
         for index in 0..<configuration.loops {
             do throws(EventLoopError) {
@@ -131,7 +132,7 @@ struct Node {
                             pausesUnusedLayers: configuration.pausesUnusedLayers,
                             candidates: configuration.candidates(bound:),
                             turn: turn,
-                            turnTLS: turnTLS(loop: index, turnCertificate, tcp),
+                            turnTLS: turnTLS(loop: index, acceptor),
                             tcp: configuration.usesICETCP ? tcp : nil
                         ),
                         listeningOn: configuration.mediaAddresses(loop: index),
@@ -139,6 +140,7 @@ struct Node {
                     )
                 )
             } catch {
+                await acceptor?.shutdown()
                 for loop in loops { await loop.shutdown() }
                 throw .system(error.sentence)
             }
@@ -152,26 +154,37 @@ struct Node {
                 )
             }
         }
-        return await MediaLoops(linking: loops)
+        return await MediaLoops(linking: loops, tlsAcceptor: acceptor)
     }
 
-    private func turnTLS(loop: Int, _ certificate: TLSCertificate?, _ admission: TCPAdmission) -> TURNTLSSettings? {
-        guard let certificate, let listener = configuration.turnTLS else { return nil }
+    /// `nil` without TURN over TLS.
+    private func startTLSAcceptor(
+        _ certificate: TLSCertificate?,
+        _ admission: TCPAdmission
+    ) async throws(StartupError) -> TLSAcceptor? {
+        guard let certificate else { return nil }
+        do throws(EventLoopError) {
+            return try await TLSAcceptor.start(certificate, admission)
+        } catch {
+            throw .system(error.sentence)
+        }
+    }
+
+    private func turnTLS(loop: Int, _ acceptor: TLSAcceptor?) -> TURNTLSSettings? {
+        guard let acceptor, let listener = configuration.turnTLS else { return nil }
         return TURNTLSSettings(
-            certificate: certificate,
+            acceptor: acceptor,
             port: configuration.sharesHTTPSPort ? listener.port : configuration.turnTLSPorts[loop],
             isShared: configuration.sharesHTTPSPort,
-            name: listener.name,
-            admission: admission
+            name: listener.name
         )
     }
 
     /// TURN over TLS on the port of the HTTPS listener; `nil` without.
     private func sharedTURN(_ loops: MediaLoops) -> SharedTURN? {
-        guard configuration.sharesHTTPSPort, let name = configuration.turnTLS?.name else { return nil }
-        return SharedTURN(name: name) { descriptor, received in
-            Task { await loops.takeTURNConnection(descriptor, received: received) }
-        }
+        guard configuration.sharesHTTPSPort, let name = configuration.turnTLS?.name, let acceptor = loops.tlsAcceptor
+        else { return nil }
+        return SharedTURN(name: name) { acceptor.take($0, received: $1) }
     }
 
     private func logCandidates(_ loops: MediaLoops) async {
@@ -277,7 +290,7 @@ struct Node {
         )
         let queue = SignalingQueue()
         let watch = LoopWatch(
-            media: loops.loops,
+            media: loops,
             rooms: rooms,
             signaling: queue,
             serviceManager: ServiceManager(socket: ProcessInfo.processInfo.environment["NOTIFY_SOCKET"]),
@@ -462,6 +475,7 @@ struct Node {
         snapshot.isReady = await Self.isReady(drain, rooms, watch)
         snapshot.drain = await drain.report
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
+        snapshot.tlsAcceptor = await loops.tlsAcceptor?.metrics()
         snapshot.rooms = await rooms.counts
         snapshot.admissions = await rooms.admissions
         snapshot.droppedMessages = await rooms.droppedMessages

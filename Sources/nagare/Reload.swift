@@ -19,7 +19,7 @@ actor Reload {
 
     private let source: SettingSource
     private let certificates: NodeCertificates
-    private let loops: [MediaLoop]
+    private let tlsAcceptor: TLSAcceptor?
     private let threshold: LogThreshold
     private let logger: Logger
     /// As they are in force.
@@ -33,14 +33,14 @@ actor Reload {
     /// - Parameters:
     ///   - settings: those that the node started with.
     ///   - source: where they are read again.
-    ///   - loops: the TURN servers over TLS.
+    ///   - tlsAcceptor: that of TURN over TLS; `nil` without.
     ///   - threshold: of the log.
     /// - Throws: when a file of the settings cannot be read.
     init(
         _ settings: LoadedSettings,
         source: SettingSource,
         certificates: NodeCertificates,
-        loops: [MediaLoop],
+        tlsAcceptor: TLSAcceptor?,
         threshold: LogThreshold,
         logger: Logger
     ) throws(StartupError) {
@@ -48,7 +48,7 @@ actor Reload {
         snapshot = try SettingSnapshot(settings.reader)
         self.source = source
         self.certificates = certificates
-        self.loops = loops
+        self.tlsAcceptor = tlsAcceptor
         self.threshold = threshold
         self.logger = logger
     }
@@ -106,7 +106,7 @@ actor Reload {
         let read = try SettingSnapshot(settings.reader)
         // The last step that can fail. It changes nothing then.
         if let renewed = try certificates.renew(fresh) {
-            for loop in loops { await loop.renewTURNCertificate(renewed) }
+            await tlsAcceptor?.renew(renewed)
         }
         parts.operations.change(to: fresh, access)
         parts.rooms.setLimits(fresh.limits.rooms)

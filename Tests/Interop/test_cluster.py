@@ -526,6 +526,24 @@ def test_strangers_at_the_link_listener_and_the_media_port_change_nothing(cluste
     assert node.ready()
 
 
+def test_connections_without_a_hello_keep_no_node_out(own_cluster: Cluster, join: Join, channel: str) -> None:
+    cluster = own_cluster
+    held: list[socket.socket] = []
+    try:
+        for name, node in cluster.nodes.items():
+            for _ in range(100):
+                held.append(socket.create_connection((LOOPBACK, cluster.links[name]), 5, ("127.0.0.66", 0)))
+            # Eight of one address stay, until they have been silent for five seconds.
+            wait_until(lambda: node.total("nagare_cluster_link_crowded_total") >= 80, "refused connections", 10)
+        join("sendonly", at=cluster["a"], video_codec_type="VP8").connected()
+        join("recvonly", at=cluster["c"]).connected()
+        cluster.await_members(channel, 2, at="ac")
+        assert cluster["c"].total("nagare_cluster_links{state=up}") >= 1
+    finally:
+        for one in held:
+            one.close()
+
+
 def test_a_node_with_another_secret_gets_no_link(own_cluster: Cluster, join: Join, channel: str) -> None:
     cluster = own_cluster
     join("sendonly", at=cluster["a"], video_codec_type="VP8").connected()

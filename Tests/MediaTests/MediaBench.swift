@@ -3,6 +3,8 @@ import EventLoop
 import Media
 import MediaTypes
 import Synchronization
+import TLS
+import TestSupport
 import Testing
 import Wire
 
@@ -48,6 +50,22 @@ enum MediaBench {
             listeningOn: texts.compactMap { TransportAddress($0) },
             onEvents: log.append
         )
+    }
+
+    /// Accepts TURN over TLS with the certificate of tests.
+    static func makeAcceptor(_ admission: TCPAdmission) async throws -> TLSAcceptor {
+        let certificate = try TLSCertificate(
+            chain: Array(TestCertificate.chain.utf8),
+            key: Array(TestCertificate.key.utf8)
+        )
+        return try await TLSAcceptor.start(certificate, admission)
+    }
+
+    /// Where the acceptor listens on loopback for the loop that made the credentials.
+    static func tlsAddress(_ access: TURNAccess) throws -> TransportAddress {
+        let url = try #require(access.urls.first { $0.hasPrefix("turns:turn.example:") })
+        let port = try #require(UInt16(url.dropFirst(19).prefix { $0 != "?" }))
+        return TransportAddress(ip: .loopbackV4, port: port)
     }
 
     /// A client that is connected to `media`.

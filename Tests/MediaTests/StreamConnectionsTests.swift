@@ -26,7 +26,7 @@ final class StreamScene {
 
     init(_ limits: TCPLimits = TCPLimits(), certificate: TLSCertificate? = nil) {
         admission = TCPAdmission(limits)
-        streams = StreamConnections(admission, certificate: certificate)
+        streams = StreamConnections(admission, certificate: certificate, seed: 1)
     }
 
     /// Another loop of the same node.
@@ -36,22 +36,22 @@ final class StreamScene {
         now = other.now
     }
 
-    /// Takes a connection of another loop, whose messages make an allocation.
-    func arrive(_ moved: StreamConnection) -> NetworkPath {
+    /// Takes a connection of another loop, whose messages make an allocation, or not.
+    func arrive(_ moved: StreamConnection, isAllocated: Bool = true) -> NetworkPath {
         index += 1
         let path = NetworkPath(local: LocalEndpoint(.tcp, index: index), remote: moved.path.remote)
         streams.arrive(moved, on: path, at: now) { packet, path, _ in
             delivered.append((path, packet.bytes.extracting(0..<packet.byteCount).array()))
-            return .authenticated
+            return isAllocated ? .authenticated : .unauthenticated
         }
         return path
     }
 
-    func open(_ ip: UInt32 = 0x0A00_0001, isTLS: Bool = false, mayMove: Bool = false) -> NetworkPath? {
+    func open(_ ip: UInt32 = 0x0A00_0001, isTLS: Bool = false) -> NetworkPath? {
         index += 1
         let remote = TransportAddress(ip: IPAddress(v4: ip), port: UInt16(1_000 + index))
         let path = NetworkPath(local: LocalEndpoint(.tcp, index: index), remote: remote)
-        return streams.accept(path, isTLS: isTLS, mayMove: mayMove, at: now) ? path : nil
+        return streams.accept(path, isTLS: isTLS, at: now) ? path : nil
     }
 
     /// A connection whose first packet was a check of a session.

@@ -15,9 +15,9 @@ struct StreamTLSTests {
         let tls: TLSStream
         var received: [UInt8] = []
 
-        init(_ scene: StreamScene, mayMove: Bool = false) throws {
+        init(_ scene: StreamScene) throws {
             self.scene = scene
-            path = try #require(scene.open(isTLS: true, mayMove: mayMove))
+            path = try #require(scene.open(isTLS: true))
             tls = try TLSStream.client(name: "localhost")
         }
 
@@ -86,7 +86,7 @@ struct StreamTLSTests {
         throws
     {
         let first = try Self.scene()
-        let client = try Client(first, mayMove: true)
+        let client = try Client(first)
         client.run()
         first.owner = { _ in LoopIndex(rawValue: 1) }
         first.room[client.path.local] = 0
@@ -115,6 +115,79 @@ struct StreamTLSTests {
         #expect(second.delivered.count == 5 && second.isOpen(path) && second.streams.takeDeparting().isEmpty)
         second.streams.ended(path.local)
         #expect(second.admission.counts == (0, 0))
+    }
+
+    @Test func `a connection departs with its first request of a session, whatever records carry it`() throws {
+        let scene = try Self.scene()
+        let client = try Client(scene)
+        client.run()
+        // Another method stands for the user name of a session.
+        let request = StreamTURNTests.allocate
+        scene.owner = { $0.byte(at: 1) == 1 ? LoopIndex(rawValue: 3) : nil }
+        client.send(request)
+        #expect(scene.delivered.count == 1 && scene.isOpen(client.path), "it stays without a user name")
+        let named: [UInt8] = [request[0], 1] + request[2...]
+        for bytes in [request, named, request] { _ = client.tls.send(unsafe bytes.span.bytes) }
+        scene.receive(client.tls.takeOutput(), on: client.path)
+        let moved = try #require(scene.streams.takeDeparting().first)
+        #expect(scene.delivered.count == 2 && !scene.isOpen(client.path))
+        #expect(moved.departure?.loop == LoopIndex(rawValue: 3) && moved.departure?.messages == [named, request])
+        #expect(scene.admission.counts == (1, 1))
+        // No more is kept than the media loop takes before an allocation.
+        let other = try Client(scene)
+        other.run()
+        let bytes = named + (0..<30).flatMap { _ in request }
+        _ = other.tls.send(unsafe bytes.span.bytes)
+        scene.receive(other.tls.takeOutput(), on: other.path)
+        #expect(scene.streams.takeDeparting().first?.departure?.messages.count == 17)
+    }
+
+    @Test func `handshakes are rated for each address and for all, and connections without TLS are not`() throws {
+        let scene = try Self.scene(TCPLimits(handshakesPerSecond: 5, handshakesPerNetworkPerSecond: 2))
+        func isAccepted(_ ip: UInt32) -> Bool { scene.open(ip, isTLS: true) != nil }
+        #expect((0..<3).map { _ in isAccepted(1) } == [true, true, false])
+        // What one address may not do is not taken from the others.
+        #expect([2, 2, 3, 3].map(isAccepted) == [true, true, true, false])
+        #expect(scene.streams.metrics.refused == [.networkHandshakeRate: 1, .handshakeRate: 1])
+        #expect(scene.open(1) != nil && scene.admission.counts == (6, 6))
+        scene.pass(.milliseconds(500))
+        #expect([1, 1, 2].map(isAccepted) == [true, false, true])
+        #expect(scene.streams.metrics.refused == [.networkHandshakeRate: 2, .handshakeRate: 1])
+    }
+
+    @Test func `connections over TLS that wait keep no others out, nor others them`() throws {
+        let acceptor = try Self.scene(TCPLimits(unauthenticatedMax: 10))
+        let loop = StreamScene(sharing: acceptor)
+        let waiting = try (0..<7 as Range<UInt32>).map { try #require(acceptor.open(100 + $0, isTLS: true)) }
+        #expect(waiting.prefix(2).allSatisfy { !acceptor.isOpen($0) } && waiting.suffix(5).allSatisfy(acceptor.isOpen))
+        #expect(acceptor.streams.takeClosing() == waiting.prefix(2).map(\.local))
+        #expect(acceptor.ended == [.displaced: 2] && acceptor.admission.counts == (5, 5))
+        for number in 0..<5 as Range<UInt32> { #expect(loop.open(200 + number) != nil) }
+        #expect(loop.ended.isEmpty)
+        // All places are taken.
+        #expect(acceptor.open(300, isTLS: true) != nil && acceptor.ended == [.displaced: 3])
+        acceptor.streams.removeAll()
+        for number in 0..<20 as Range<UInt32> { #expect(loop.open(400 + number) != nil) }
+        #expect(acceptor.open(500, isTLS: true) != nil, "none waits at the acceptor, and 10 at the loop")
+        #expect(acceptor.streams.metrics.refused.isEmpty)
+    }
+
+    @Test func `connections that arrive without an allocation take the places of older ones like them`() throws {
+        let acceptor = try Self.scene(TCPLimits(unauthenticatedMax: 4))
+        let loop = StreamScene(sharing: acceptor)
+        acceptor.owner = { _ in LoopIndex(rawValue: 1) }
+        func arrive(isAllocated: Bool) throws -> NetworkPath {
+            let client = try Client(acceptor)
+            client.run()
+            client.send(StreamTURNTests.allocate)
+            return loop.arrive(try #require(acceptor.streams.takeDeparting().first), isAllocated: isAllocated)
+        }
+        let member = try arrive(isAllocated: true)
+        loop.allocated.insert(member)
+        var flood: [NetworkPath] = []
+        for _ in 0..<20 { flood.append(try arrive(isAllocated: false)) }
+        #expect(flood.filter(loop.isOpen) == Array(flood.suffix(4)) && loop.isOpen(member))
+        #expect(loop.ended == [.displaced: 16] && loop.admission.counts == (5, 4))
     }
 
     @Test func `half a handshake ends after the time for authentication`() throws {

@@ -68,6 +68,39 @@ final class TCPClient {
     }
 }
 
+/// A listener on loopback that is no loop's.
+final class TCPServer {
+    private let descriptor: Int32
+    let address: TransportAddress
+
+    init() throws {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        try #require(descriptor >= 0)
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_addr.s_addr = IPAddress.loopbackV4.v4.bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let descriptor = descriptor
+        let result = unsafe withUnsafeMutablePointer(to: &name) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { local -> Int32 in
+                guard unsafe bind(descriptor, local, length) == 0, listen(descriptor, 8) == 0 else { return -1 }
+                return unsafe getsockname(descriptor, local, &length)
+            }
+        }
+        try #require(result == 0)
+        address = TransportAddress(ip: .loopbackV4, port: UInt16(bigEndian: name.sin_port))
+    }
+
+    deinit { close(descriptor) }
+
+    /// The next connection, which must be there.
+    func accept() throws -> Int32 {
+        let accepted = Glibc.accept(descriptor, nil, nil)
+        try #require(accepted >= 0)
+        return accepted
+    }
+}
+
 /// ICE over TCP on loopback.
 @Suite(.timeLimit(.minutes(10))) struct TCPTests {
     private static func check(_ node: NodePeer, _ client: ICECredentials, _ number: UInt64 = 1) -> [UInt8] {

@@ -23,9 +23,9 @@ final class TLSClient: ByteStream {
 
     var local: TransportAddress { tcp.local }
 
-    /// Connects, with the handshake.
-    init(_ address: TransportAddress) throws {
-        tcp = try TCPClient(address)
+    /// Makes the handshake.
+    init(_ tcp: TCPClient) throws {
+        self.tcp = tcp
         tls = try TLSStream.client(name: "localhost")
         while tls.status == .handshaking {
             tcp.send(tls.takeOutput())

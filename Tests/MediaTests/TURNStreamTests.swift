@@ -2,7 +2,6 @@ import EventLoop
 import Forwarding
 import Media
 import MediaTypes
-import TLS
 import TURN
 import TestSupport
 import Testing
@@ -17,6 +16,8 @@ import Wire
     /// A loop with a TURN server, and a peer with credentials for it.
     private struct Scene {
         let media: MediaLoop
+        /// `nil` without TLS.
+        let acceptor: TLSAcceptor?
         let client: TestClient
         let node: NodePeer
         let access: TURNAccess
@@ -29,18 +30,11 @@ import Wire
         init(_ transport: Transport = .tcp) async throws {
             self.transport = transport
             let admission = TCPAdmission()
-            let tls = TURNTLSSettings(
-                certificate: try TLSCertificate(
-                    chain: Array(TestCertificate.chain.utf8),
-                    key: Array(TestCertificate.key.utf8)
-                ),
-                port: 0,
-                name: "turn.example",
-                admission: admission
-            )
+            let acceptor = try await transport == .tls ? MediaBench.makeAcceptor(admission) : nil
+            self.acceptor = acceptor
             media = try await MediaBench.makeLoop(
                 turn: TURNSettings(),
-                turnTLS: transport == .tls ? tls : nil,
+                turnTLS: acceptor.map { TURNTLSSettings(acceptor: $0, port: 0, name: "turn.example") },
                 tcp: admission
             )
             client = try TestClient(1)
@@ -61,15 +55,9 @@ import Wire
             let stream: any ByteStream =
                 switch transport {
                 case .tcp: try TCPClient(address)
-                case .tls: try TLSClient(tlsAddress())
+                case .tls: try TLSClient(TCPClient(MediaBench.tlsAddress(self.access)))
                 }
             return TURNConnection(stream, access ?? self.access)
-        }
-
-        func tlsAddress() throws -> TransportAddress {
-            let url = try #require(access.urls.first { $0.hasPrefix("turns:turn.example:") })
-            let port = try #require(UInt16(url.dropFirst(19).prefix { $0 != "?" }))
-            return TransportAddress(ip: address.ip, port: port)
         }
 
         func allocations(become count: Int) async throws {
@@ -79,6 +67,7 @@ import Wire
         }
 
         func end() async {
+            await acceptor?.shutdown()
             await media.shutdown()
             await client.stop()
         }
@@ -135,8 +124,81 @@ import Wire
         #expect(metrics.turn?.allocations == 1 && metrics.turn?.streamAllocations == 1)
         #expect(metrics.turn?.counters.packetsIn == 4)
         #expect(metrics.turn?.counters.packetsOut == 4)
-        #expect(metrics.tcp?.connections == 1 && metrics.tcp?.packetsReceived == 8)
+        // The first request of a connection over TLS has no user name, and stays off the media loop.
+        #expect(metrics.tcp?.connections == 1 && metrics.tcp?.packetsReceived == (transport == .tls ? 7 : 8))
         await scene.end()
+    }
+
+    @Test func `connections over TLS reach the media loop with their first request of a session`() async throws {
+        let scene = try await Scene(.tls)
+        let acceptor = try #require(scene.acceptor)
+        let silent = try scene.connect()
+        var strangers: [TURNConnection] = []
+        for _ in 0..<20 {
+            let stranger = try scene.connect()
+            let binding = STUNMessageBuilder(.request, transactionID: .init(high: 1, low: 1)).bytes
+            #expect(try stranger.exchange(binding).mapped == stranger.stream.local)
+            #expect(try stranger.exchange(stranger.allocateRequest()).code == 401)
+            strangers.append(stranger)
+        }
+        var media = await scene.media.metrics()
+        #expect(media.tcp?.connections == 0 && media.tcp?.bytesReceived == 0 && media.turn?.counters.challenges == 0)
+        var accepted = await acceptor.metrics()
+        #expect(accepted.tcp.connections == 21 && accepted.tcp.accepted == 21)
+        #expect(accepted.turn.counters.challenges == 20 && accepted.turn.counters.bindings == 20)
+        // The user name of a loop that does not exist leads nowhere.
+        var generator = SeededGenerator(seed: 1)
+        let unknown = TURNCredentials(loop: 7, using: &generator)
+        let access = TURNAccess(urls: [], username: unknown.username, password: unknown.password)
+        let other = TURNConnection(strangers[0].stream, access)
+        #expect(try other.exchange(other.allocateRequest()).code == 401)
+        #expect(try other.exchange(other.allocateRequest()).code == 401)
+        #expect(try strangers[1].exchange(strangers[1].allocateRequest()).code == 0)
+        media = await scene.media.metrics()
+        accepted = await acceptor.metrics()
+        #expect(media.tcp?.connections == 1 && accepted.tcp.connections == 20)
+        // What is here ends with the acceptor, and what is at a media loop does not.
+        await acceptor.shutdown()
+        #expect(silent.waitForEnd() && strangers[0].waitForEnd())
+        #expect(try strangers[1].exchange(strangers[1].permit(scene.peer)).code == 0)
+        await scene.end()
+    }
+
+    /// At the port of either loop, or at that of another listener.
+    @Test func `a connection over TLS reaches the loop of its session`() async throws {
+        let admission = TCPAdmission()
+        let acceptor = try await MediaBench.makeAcceptor(admission)
+        let settings = TURNTLSSettings(acceptor: acceptor, port: 0, name: "turn.example")
+        var loops: [MediaLoop] = []
+        var accesses: [TURNAccess] = []
+        for index in 0..<2 as Range<UInt16> {
+            let loop = try await MediaBench.makeLoop(
+                loop: index,
+                turn: TURNSettings(),
+                turnTLS: settings,
+                tcp: admission
+            )
+            accesses.append(try #require(await Scene.access(loop, PeerID(rawValue: 1))))
+            loops.append(loop)
+        }
+        let listener = try TCPServer()
+        for (index, access) in accesses.enumerated() {
+            for other in accesses {
+                let client = TURNConnection(try TLSClient(TCPClient(MediaBench.tlsAddress(other))), access)
+                #expect(try client.allocate().code == 0)
+                #expect(await loops[index].metrics().turn?.allocations == 1)
+                let refresh = client.request(.refresh) { $0.append(.lifetime, 0 as UInt32) }
+                #expect(try client.exchange(refresh).code == 0)
+                #expect(client.waitForEnd())
+            }
+            let tcp = try TCPClient(listener.address)
+            acceptor.take(try listener.accept(), received: [])
+            let client = TURNConnection(try TLSClient(tcp), access)
+            #expect(try client.allocate().code == 0)
+            #expect(await loops[index].metrics().turn?.allocations == 1)
+        }
+        for loop in loops { await loop.shutdown() }
+        await acceptor.shutdown()
     }
 
     @Test func `a connection is answered as by a STUN server, and no check on it validates a path`() async throws {

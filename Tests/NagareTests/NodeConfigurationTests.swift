@@ -50,7 +50,6 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         #expect(configuration.sharesHTTPSPort == isShared)
         #expect(configuration.turnTLSPorts == (isShared ? [] : [443, 444, 445]))
         #expect(configuration.turnSettings()?.reservedPorts.contains(443) == true)
-        #expect((configuration.turnSettings()?.nonceKey != nil) == isShared)
     }
 
     @Test func `--dev needs no other setting and listens on loopback`() throws {

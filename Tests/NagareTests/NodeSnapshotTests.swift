@@ -73,6 +73,7 @@ import Wire
             }
             for (name, reason) in [
                 ("refused", "node_limit"), ("refused", "address_limit"), ("refused", "unauthenticated_limit"),
+                ("refused", "handshake_rate"), ("refused", "address_handshake_rate"),
                 ("packets_dropped", "awaits_key_frame"), ("packets_dropped", "no_connection"),
             ] {
                 #expect(text.contains("\nnagare_tcp_\(name)_total{loop=\"\(loop)\",reason=\"\(reason)\"} 0\n"))

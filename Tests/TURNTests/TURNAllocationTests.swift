@@ -224,11 +224,50 @@ struct TURNAllocationTests {
         #expect(client.allocate(in: &scene).code == 508)
     }
 
+    @Test func `the clients of one address hold no more than their part of the relayed addresses`() {
+        var scene = TURNScene { $0.portsPerNetworkMax = 3 }
+        // Each has a session and a port of its own.
+        var clients: [TURNClient] = []
+        func allocate(_ number: UInt64, lastByte: UInt32) -> Int? {
+            var client = scene.addSession(number)
+            let ip = IPAddress(v4: 0xC633_6400 + lastByte)
+            let address = TransportAddress(ip: ip, port: 50_000 + UInt16(number))
+            client.path = NetworkPath(local: client.path.local, remote: address)
+            defer { clients.append(client) }
+            return client.allocate(in: &scene).code
+        }
+        let codes = (1...5 as ClosedRange<UInt64>).map { allocate($0, lastByte: 1) }
+        #expect(codes == [0, 0, 0, 508, 508])
+        let other = allocate(6, lastByte: 2)
+        #expect(other == 0)
+        // A port that rests is held as well.
+        let ended = clients[0].refresh(in: &scene, lifetime: 0).code
+        #expect(ended == 0)
+        scene.now += Interval.seconds(300) - .nanoseconds(1)
+        let early = allocate(7, lastByte: 1)
+        #expect(early == 508)
+        scene.now += .nanoseconds(1)
+        let rested = (8...9 as ClosedRange<UInt64>).map { allocate($0, lastByte: 1) }
+        #expect(rested == [0, 508])
+    }
+
+    @Test func `all addresses of an IPv6 network hold ports together`() {
+        var generator = SeededGenerator(seed: 7)
+        var pool = RelayedPortPool(reserved: [], networkMax: 2, using: &generator)
+        let network: UInt64 = 0x2001_0DB8_0000_0001
+        let taken = (1...3 as ClosedRange<UInt64>).map { address in
+            pool.acquire(for: IPAddress(high: network, low: address), at: TURNScene.start) != nil
+        }
+        #expect(taken == [true, true, false])
+        let other = pool.acquire(for: IPAddress(high: network + 1, low: 1), at: TURNScene.start)
+        #expect(other != nil)
+    }
+
     @Test func `ports run out at some point, and come back after their rest`() {
         var generator = SeededGenerator(seed: 4)
         var reserved = Set(1_024...65_535 as ClosedRange<UInt16>)
         reserved.subtract([2_000, 3_000, 4_000])
-        var pool = RelayedPortPool(reserved: reserved, using: &generator)
+        var pool = RelayedPortPool(reserved: reserved, networkMax: .max, using: &generator)
         let now = TURNScene.start
         var ports: [UInt16] = []
         while let port = pool.acquire(at: now) { ports.append(port) }
@@ -243,7 +282,7 @@ struct TURNAllocationTests {
         var generator = SeededGenerator(seed: 6)
         var reserved = Set(1_024...65_535 as ClosedRange<UInt16>)
         reserved.subtract([2_000, 2_001, 3_001, 4_000])
-        var pool = RelayedPortPool(reserved: reserved, using: &generator)
+        var pool = RelayedPortPool(reserved: reserved, networkMax: .max, using: &generator)
         let now = TURNScene.start
         let even = [pool.acquire(even: true, at: now), pool.acquire(even: true, at: now)]
         #expect(Set(even) == [2_000, 4_000])
@@ -253,7 +292,7 @@ struct TURNAllocationTests {
 
     @Test func `the order of ports is a permutation`() {
         var generator = SeededGenerator(seed: 5)
-        var pool = RelayedPortPool(reserved: TURNScene.reservedPorts, using: &generator)
+        var pool = RelayedPortPool(reserved: TURNScene.reservedPorts, networkMax: .max, using: &generator)
         var seen: Set<UInt16> = []
         while let port = pool.acquire(at: TURNScene.start) { seen.insert(port) }
         #expect(seen.count == 65_536 - 1_024 - TURNScene.reservedPorts.count)
@@ -286,4 +325,15 @@ struct TURNAllocationTests {
             }
         }
     }
+}
+
+extension RelayedPortPool {
+    /// Of tests that do not look at the clients: all have one address.
+    private static let client = IPAddress(v4: 0xC633_6401)
+
+    fileprivate mutating func acquire(even: Bool = false, at now: Instant) -> UInt16? {
+        acquire(for: Self.client, even: even, at: now)
+    }
+
+    fileprivate mutating func release(_ port: UInt16, at now: Instant) { release(port, of: Self.client, at: now) }
 }

@@ -34,7 +34,7 @@ package struct LinkCounters: Hashable, Sendable {
     package var strangers: UInt64 = 0
     /// Connections that were closed for a frame that was too long or not understood.
     package var malformed: UInt64 = 0
-    /// Connections that were refused because as many as may had not said hello.
+    /// Connections that were refused or closed because as many as may had not said hello, of one address or of all.
     package var crowded: UInt64 = 0
     /// Connections of nodes of another cluster, or without a common version.
     package var incompatible: UInt64 = 0

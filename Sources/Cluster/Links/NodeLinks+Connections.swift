@@ -3,11 +3,10 @@ internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
 import Synchronization
+internal import Wire
 
 /// Connections: dialed, accepted and closed.
 extension NodeLinks {
-    /// Connections that have not said hello.
-    private static let strangersMax = 64
     private static let connectTimeout = TimeAmount.seconds(2)
 
     func dial(_ node: NodeID, _ address: String) {
@@ -44,11 +43,17 @@ extension NodeLinks {
     func accept(_ channel: any Channel) -> EventLoopFuture<Void> {
         channel.eventLoop.makeCompletedFuture { [self] in
             let state = loop.value
-            guard !state.isStopped, state.strangers.count < Self.strangersMax else {
+            let address = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
+            guard !state.isStopped, state.strangers.admit(channel, from: address) else {
                 shared.withLock { $0.counters.crowded &+= 1 }
                 throw ChannelError.ioOnClosedChannel
             }
-            state.strangers[ObjectIdentifier(channel)] = channel
+            let stranger = ObjectIdentifier(channel)
+            channel.closeFuture.whenComplete { [loop] _ in loop.value.strangers.remove(stranger) }
+            if let oldest = state.strangers.takeExcess() {
+                shared.withLock { $0.counters.crowded &+= 1 }
+                oldest.close(promise: nil)
+            }
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(NIOSSLServerHandler(context: security.server))
             try pipeline.addHandler(handler(channel, dialed: nil))
@@ -70,7 +75,7 @@ extension NodeLinks {
             LinkHandler.Owner(
                 connected: { [self] channel, hello in
                     hasHello = true
-                    state.strangers[stranger] = nil
+                    state.strangers.remove(stranger)
                     if dialed == nil {
                         channel.writeAndFlush(ByteBuffer(bytes: LinkFrame.hello(own).encoded()), promise: nil)
                     }
@@ -91,7 +96,6 @@ extension NodeLinks {
                     noteFlaw(of: id, state)
                 },
                 closed: { [self] in
-                    state.strangers[stranger] = nil
                     state.connections[id] = nil
                     if !hasHello {
                         shared.withLock { $0.counters.strangers &+= 1 }

@@ -31,8 +31,8 @@ package final class NodeLinks: ChannelLinks {
     final class LoopState {
         var table: LinkTable
         var connections: [LinkTable.ConnectionID: Connection] = [:]
-        /// Connections that wait for the other side's hello.
-        var strangers: [ObjectIdentifier: any Channel] = [:]
+        /// Accepted connections that wait for the other side's hello.
+        var strangers = LinkStrangers()
         var connectionNext: UInt64 = 1
         var server: (any Channel)?
         var ticks: RepeatedTask?
@@ -138,7 +138,7 @@ package final class NodeLinks: ChannelLinks {
                 transmit(.goodbye(.stopping), over: connection)
                 _ = state.table.disconnected(id, goodbye: .stopping, at: now)
             }
-            return Array(state.strangers.values) + state.connections.values.map(\.channel)
+            return state.strangers.channels + state.connections.values.map(\.channel)
                 + [state.server].compactMap(\.self)
         }.get()
         for channel in channels ?? [] { try? await channel.close().get() }

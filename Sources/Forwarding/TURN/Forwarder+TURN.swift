@@ -8,14 +8,10 @@ final class TURNGateway {
     let mediaAddresses: [TransportAddress]
     /// The loop, in the user names of its sessions.
     private let loop: UInt16
-    /// Streams of other loops' clients may come here first.
-    private let takesStreamsOfOthers: Bool
     /// Peers that ended in this turn. What is in the batch for them still leaves.
     var ended: [PeerID] = []
     /// Without sessions nobody has credentials, so nobody is answered.
     var isInUse: Bool { server.sessionCount > 0 }
-    /// Whether messages on streams are answered.
-    var answersStreams: Bool { takesStreamsOfOthers || isInUse }
     /// When allocations expire next; `nil` while there are none.
     var nextDeadline: Instant? { server.nextDeadline }
 
@@ -46,7 +42,6 @@ final class TURNGateway {
     ) {
         server = TURNServer(configuration, using: &source)
         loop = configuration.loop
-        takesStreamsOfOthers = configuration.nonceKey != nil
         self.mediaAddresses = mediaAddresses
     }
 }
@@ -105,7 +100,7 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        guard let turn, turn.isInUse || path.local.kind == .tcp && turn.answersStreams else {
+        guard let turn, turn.isInUse else {
             counters.drop(.unknownProtocol)
             return
         }
@@ -162,8 +157,8 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) -> Bool {
-        guard let turn, turn.isInUse || path.local.kind == .tcp && turn.answersStreams,
-            message.messageClass == .request, message.usernameRange == nil, path.local.kind != .relayed
+        guard let turn, turn.isInUse, message.messageClass == .request, message.usernameRange == nil,
+            path.local.kind != .relayed
         else { return false }
         if batch.hasRoom() { turn.server.answerBinding(message, from: path, at: now, into: batch) }
         return true

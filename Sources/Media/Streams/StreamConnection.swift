@@ -27,8 +27,6 @@ struct StreamConnection {
     var heardAt: Instant
     /// TURN over TLS; `nil` without.
     let tls: TLSStream?
-    /// It may belong to another loop, which its first request with a user name tells.
-    private(set) var mayMove: Bool
     /// The other loop that it belongs to, and the messages for that loop.
     var departure: (loop: LoopIndex, messages: [[UInt8]])?
     /// What TLS made to be written, from `sealedOffset` on not yet written.
@@ -43,20 +41,18 @@ struct StreamConnection {
     var isPending = false
 
     /// - Parameter tls: for TURN over TLS: what comes and goes is encrypted, and the framing is TURN's.
-    init(_ path: NetworkPath, tls: TLSStream? = nil, mayMove: Bool = false, at now: Instant) {
+    init(_ path: NetworkPath, tls: TLSStream? = nil, at now: Instant) {
         self.path = path
         self.tls = tls
-        self.mayMove = mayMove
         acceptedAt = now
         heardAt = now
         if tls != nil { setFraming(.turn) }
     }
 
-    /// Becomes a connection of another loop, once.
+    /// Becomes a connection of another loop.
     /// - Returns: the messages for that loop.
     mutating func move(to path: NetworkPath) -> [[UInt8]] {
         self.path = path
-        mayMove = false
         isPending = false
         // The first write tells whether it still is.
         blockedAt = nil

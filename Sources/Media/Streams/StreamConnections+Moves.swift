@@ -2,9 +2,11 @@ import Wire
 
 /// Connections that move between loops. They stay counted by the admission, which the loops share.
 extension StreamConnections {
-    /// Takes a connection that another loop sent off, and delivers its messages.
+    /// Takes a connection that another loop sent off, and delivers its messages. While too many connections are not
+    /// authenticated, the oldest of this loop is closed for it.
     /// - Parameter path: the connection on this loop.
     func arrive(_ moved: StreamConnection, on path: NetworkPath, at now: Instant, deliver: Deliver) {
+        if admission.isCrowded, let oldest = oldestNewcomer() { end(oldest, .displaced) }
         var connection = moved
         let messages = connection.move(to: path)
         insert(connection, at: now)

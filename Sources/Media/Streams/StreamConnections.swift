@@ -19,7 +19,7 @@ final class StreamConnections {
     /// Takes a packet, which it may overwrite, of a connection with such framing.
     typealias Deliver = (inout MutableRawSpan, NetworkPath, StreamFraming) -> StreamStanding
 
-    /// Tells the other loop that a message is for; `nil` for this one.
+    /// Tells the other loop that a message is for; `nil` for none.
     typealias Owner = (RawSpan) -> LoopIndex?
 
     /// Takes the first bytes of what is to be written, as many as it can: their count, or `nil` when the connection has failed.
@@ -28,6 +28,7 @@ final class StreamConnections {
     let admission: TCPAdmission
     /// Of new connections over TLS; `nil` when there are none.
     var certificate: TLSCertificate?
+    private var handshakeLimiter: HandshakeLimiter
     private let authenticationTimeout: Interval
     private let stallTimeout: Interval
     private(set) var connections: [LocalEndpoint: StreamConnection] = [:]
@@ -44,10 +45,18 @@ final class StreamConnections {
     /// Where a packet is decrypted.
     private let slot = UnsafeMutableRawBufferPointer.allocate(byteCount: DatagramBatch.slotBytes, alignment: 64)
 
-    /// - Parameter certificate: of connections over TLS; `nil` when there are none.
-    init(_ admission: TCPAdmission, certificate: TLSCertificate? = nil) {
+    /// - Parameters:
+    ///   - certificate: of connections over TLS; `nil` when there are none.
+    ///   - seed: a random number.
+    init(
+        _ admission: TCPAdmission,
+        certificate: TLSCertificate? = nil,
+        seed: UInt64 = .random(in: .min ... .max)
+    ) {
         self.admission = admission
         self.certificate = certificate
+        var generator = SplitMix64(seed: seed)
+        handshakeLimiter = HandshakeLimiter(admission.limits, using: &generator)
         authenticationTimeout = Interval(admission.limits.authenticationTimeout)
         stallTimeout = Interval(admission.limits.stallTimeout)
     }
@@ -74,25 +83,32 @@ final class StreamConnections {
     // MARK: - Connections
 
     /// Takes a new connection.
-    /// - Parameters:
-    ///   - isTLS: whether it is one of TURN over TLS.
-    ///   - mayMove: whether it may belong to another loop.
+    /// - Parameter isTLS: whether it is one of TURN over TLS.
     /// - Returns: whether it stays open.
-    func accept(_ path: NetworkPath, isTLS: Bool = false, mayMove: Bool = false, at now: Instant) -> Bool {
+    func accept(_ path: NetworkPath, isTLS: Bool = false, at now: Instant) -> Bool {
+        if isTLS, let reason = handshakeLimiter.refusal(of: path.remote.ip, at: now) {
+            counted.refused[reason, default: 0] &+= 1
+            return false
+        }
         switch admission.admit(path.remote.ip) {
         case .refused(let reason):
             counted.refused[reason, default: 0] &+= 1
             return false
-        case .admitted: break
-        case .admittedForAnother:
+        case .admitted where !isTLS: break
+        case .admittedForAnother where !isTLS:
             guard let oldest = oldestNewcomer() else {
                 admission.release(path.remote.ip, wasAuthenticated: false)
                 counted.refused[.unauthenticatedLimit, default: 0] &+= 1
                 return false
             }
             end(oldest, .displaced)
+        case .admitted, .admittedForAnother:
+            // Those over TLS have places of their own, so that connections without TLS do not keep them out.
+            if connections.count >= handshakeLimiter.waitingMax, let oldest = oldestNewcomer() {
+                end(oldest, .displaced)
+            }
         }
-        guard let connection = makeConnection(path, isTLS: isTLS, mayMove: mayMove, at: now) else {
+        guard let connection = makeConnection(path, isTLS: isTLS, at: now) else {
             admission.release(path.remote.ip, wasAuthenticated: false)
             return false
         }
@@ -101,15 +117,10 @@ final class StreamConnections {
         return true
     }
 
-    private func makeConnection(
-        _ path: NetworkPath,
-        isTLS: Bool,
-        mayMove: Bool,
-        at now: Instant
-    ) -> StreamConnection? {
+    private func makeConnection(_ path: NetworkPath, isTLS: Bool, at now: Instant) -> StreamConnection? {
         guard isTLS else { return StreamConnection(path, at: now) }
         guard let certificate, let tls = try? TLSStream(certificate) else { return nil }
-        return StreamConnection(path, tls: tls, mayMove: mayMove, at: now)
+        return StreamConnection(path, tls: tls, at: now)
     }
 
     func insert(_ connection: StreamConnection, at now: Instant) {
@@ -118,7 +129,7 @@ final class StreamConnections {
         if nextSweep == nil { nextSweep = now + Self.sweepInterval }
     }
 
-    private func oldestNewcomer() -> LocalEndpoint? {
+    func oldestNewcomer() -> LocalEndpoint? {
         forgetOldNewcomers()
         return newcomers.first
     }
@@ -134,7 +145,7 @@ final class StreamConnections {
         remove(endpoint, .ended)
     }
 
-    private func end(_ endpoint: LocalEndpoint, _ reason: TCPEndReason) {
+    func end(_ endpoint: LocalEndpoint, _ reason: TCPEndReason) {
         guard remove(endpoint, reason) else { return }
         closing.append(endpoint)
     }
@@ -173,7 +184,8 @@ final class StreamConnections {
     // MARK: - From clients
 
     /// Takes bytes of a connection, and passes each packet that they complete to `deliver`.
-    /// - Parameter owner: asked about the packets of connections that may move, until one is another loop's.
+    /// - Parameter owner: asked about the packets of a connection that is not authenticated, until one is another loop's: the
+    ///   connection then departs (``takeDeparting()``), with that packet and those behind it.
     func receive(
         _ bytes: RawSpan,
         on endpoint: LocalEndpoint,
@@ -220,18 +232,19 @@ final class StreamConnections {
         // The delivery may queue packets for this connection, so the deframer leaves its place, and nothing is copied.
         connections[endpoint]?.deframer = StreamDeframer(framing)
         let packetsMax = connections[endpoint]?.messagesLeft ?? 0
-        let mayMove = connections[endpoint]?.mayMove == true && connections[endpoint]?.isAuthenticated == false
-        var departure = mayMove ? connections[endpoint]?.departure : nil
+        let mayDepart = connections[endpoint]?.isAuthenticated == false
+        var departure = mayDepart ? connections[endpoint]?.departure : nil
         var packets: UInt64 = 0
         var standing = StreamStanding.unauthenticated
         do throws(StreamFramingError) {
             try deframer.append(bytes) { packet in
                 guard standing == .authenticated || standing == .unauthenticated && packets < packetsMax else { return }
-                if mayMove, departure == nil, standing == .unauthenticated, let loop = owner(packet) {
+                if mayDepart, departure == nil, standing == .unauthenticated, let loop = owner(packet) {
                     departure = (loop, [])
                 }
-                guard departure == nil else {
-                    departure?.messages.append(packet.array())
+                if let kept = departure?.messages.count {
+                    // The other loop looks at no more before an allocation.
+                    if UInt64(kept) < packetsMax { departure?.messages.append(packet.array()) }
                     return
                 }
                 packets &+= 1
@@ -244,7 +257,7 @@ final class StreamConnections {
             return
         }
         connections[endpoint]?.deframer = deframer
-        if mayMove { connections[endpoint]?.departure = departure }
+        if mayDepart { connections[endpoint]?.departure = departure }
         if packets > 0 { judge(endpoint, standing, packets) }
     }
 

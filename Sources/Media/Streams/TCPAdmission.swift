@@ -6,28 +6,40 @@ public struct TCPLimits: Hashable, Sendable {
     public var connectionsMax: Int
     /// Of one network: an IPv4 address, or the /64 of an IPv6 address.
     public var connectionsPerNetworkMax: Int
-    /// Connections on which no check of a session has arrived yet. Beyond it the oldest of them is closed.
+    /// Connections on which no check of a session has arrived yet. Beyond it the oldest of them is closed. Half as many may
+    /// wait over TLS for their handshake, or for a request with a user name.
     public var unauthenticatedMax: Int
     /// The time for that check.
     public var authenticationTimeout: Duration
     /// The time for one write of up to 16 KiB.
     public var stallTimeout: Duration
+    /// TLS handshakes a second, all networks together, and the largest burst. Connections beyond it are refused.
+    public var handshakesPerSecond: Int
+    /// Those of one network.
+    public var handshakesPerNetworkPerSecond: Int
 
     /// - Parameters:
     ///   - connectionsMax: browsers try TCP besides UDP, so that each client has a connection for some seconds.
     ///   - connectionsPerNetworkMax: the clients behind one NAT.
+    ///   - handshakesPerSecond: at least 1, as the next one. A handshake takes up to a millisecond of a core with the usual
+    ///     keys, and several with an RSA key of 4,096 bits.
+    ///   - handshakesPerNetworkPerSecond: the clients behind one NAT, while they join.
     public init(
         connectionsMax: Int = 10_000,
         connectionsPerNetworkMax: Int = 1_000,
         unauthenticatedMax: Int = 1_000,
         authenticationTimeout: Duration = .seconds(10),
-        stallTimeout: Duration = .seconds(10)
+        stallTimeout: Duration = .seconds(10),
+        handshakesPerSecond: Int = 500,
+        handshakesPerNetworkPerSecond: Int = 50
     ) {
         self.connectionsMax = connectionsMax
         self.connectionsPerNetworkMax = connectionsPerNetworkMax
         self.unauthenticatedMax = unauthenticatedMax
         self.authenticationTimeout = authenticationTimeout
         self.stallTimeout = stallTimeout
+        self.handshakesPerSecond = handshakesPerSecond
+        self.handshakesPerNetworkPerSecond = handshakesPerNetworkPerSecond
     }
 }
 
@@ -54,7 +66,7 @@ public final class TCPAdmission: Sendable {
 
     /// Counts a new connection, unless it is refused.
     func admit(_ remote: IPAddress) -> Verdict {
-        let network = Self.network(of: remote)
+        let network = remote.network
         return state.withLock { state in
             guard state.connections < limits.connectionsMax else { return .refused(.nodeLimit) }
             let count = state.byNetwork[network, default: 0]
@@ -71,7 +83,7 @@ public final class TCPAdmission: Sendable {
 
     /// A counted connection has ended.
     func release(_ remote: IPAddress, wasAuthenticated: Bool) {
-        let network = Self.network(of: remote)
+        let network = remote.network
         state.withLock { state in
             state.connections -= 1
             if !wasAuthenticated { state.unauthenticated -= 1 }
@@ -80,12 +92,11 @@ public final class TCPAdmission: Sendable {
         }
     }
 
+    /// Whether more connections are not authenticated than may be.
+    var isCrowded: Bool { state.withLock { $0.unauthenticated > limits.unauthenticatedMax } }
+
     /// The counted connections, and those of them that are not authenticated.
     var counts: (all: Int, unauthenticated: Int) { state.withLock { ($0.connections, $0.unauthenticated) } }
-
-    private static func network(of address: IPAddress) -> IPAddress {
-        address.isV4 ? address : IPAddress(high: address.high, low: 0)
-    }
 }
 
 /// Why a TCP connection was not accepted.
@@ -94,6 +105,10 @@ public enum TCPRefusal: String, Hashable, Sendable, CaseIterable {
     case networkLimit = "address_limit"
     /// Too many connections are not authenticated, and none of this loop can make room.
     case unauthenticatedLimit = "unauthenticated_limit"
+    /// The client's network began too many TLS handshakes.
+    case networkHandshakeRate = "address_handshake_rate"
+    /// All clients together began too many TLS handshakes.
+    case handshakeRate = "handshake_rate"
 }
 
 /// Why a TCP connection ended.

@@ -91,7 +91,7 @@ struct ClusterMetrics: Sendable {
             ("nagare_cluster_link_malformed_total", "Links closed for bytes that are no message.", links.malformed),
             (
                 "nagare_cluster_link_crowded_total",
-                "Connections to the link listener that were refused because too many had not said hello.",
+                "Connections to the link listener that were closed because too many had not said hello.",
                 links.crowded
             ),
             (

@@ -250,6 +250,18 @@ extension Limit {
             "seconds until a TCP connection without such a check or allocation is closed"
         ),
         Limit(
+            "turn-tls-handshakes-per-second",
+            \.tcp.handshakesPerSecond,
+            1...1_000_000,
+            "TLS handshakes per second of the TURN server, and the largest burst; connections beyond it are closed"
+        ),
+        Limit(
+            "address-turn-tls-handshakes-per-second",
+            \.tcp.handshakesPerNetworkPerSecond,
+            1...1_000_000,
+            "TLS handshakes per second of one client address with the TURN server, and the largest burst"
+        ),
+        Limit(
             "tcp-stall-seconds",
             \.tcp.stallTimeout,
             1...60,

@@ -17,6 +17,8 @@ struct NodeSnapshot: Sendable {
     var drain = DrainReport(state: .starting, clients: 0)
     /// Indexed by loop.
     var loops: [MediaMetrics] = []
+    /// `nil` without TURN over TLS.
+    var tlsAcceptor: TLSAcceptorMetrics?
     var rooms = RoomCounts()
     /// Of single channels, if asked for.
     var channels: [ChannelActivity] = []
@@ -122,6 +124,10 @@ struct NodeSnapshot: Sendable {
         }
         for (index, loop) in loops.enumerated() {
             loop.add(to: &page, labels: [MetricLabel("loop", "\(index)")])
+        }
+        if let tlsAcceptor {
+            tlsAcceptor.tcp.add(to: &page, labels: [MetricLabel("loop", "tls")])
+            tlsAcceptor.turn.add(to: &page, labels: [MetricLabel("loop", "tls")])
         }
         if let history {
             page.addCounter(

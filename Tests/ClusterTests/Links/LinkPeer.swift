@@ -129,10 +129,13 @@ final class RawLink: Sendable {
 
     private final class SharedState: Sendable { let content = Mutex(State()) }
 
-    /// - Parameter security: `nil` without TLS.
-    init(_ port: Int, security: LinkSecurity?) async throws {
+    /// - Parameters:
+    ///   - security: `nil` without TLS.
+    ///   - address: the own one, of the loopback range.
+    init(_ port: Int, security: LinkSecurity?, from address: String = "127.0.0.1") async throws {
         let state = state
         channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .bind(to: SocketAddress(ipAddress: address, port: 0))
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let pipeline = channel.pipeline.syncOperations

@@ -231,10 +231,12 @@ import Wire
         await node.links.stop()
     }
 
-    @Test func `connections without a hello are few, and those beyond are closed at once`() async throws {
+    @Test func `connections without a hello are few for each address, and those beyond are closed at once`()
+        async throws
+    {
         let node = try await LinkPeer("a", 1)
         var open: [RawLink] = []
-        for _ in 0..<64 { open.append(try await RawLink(node.port, security: nil)) }
+        for _ in 0..<LinkStrangers.networkMax { open.append(try await RawLink(node.port, security: nil)) }
         // The listener may learn of connections later than their clients.
         var refused: [RawLink] = []
         while node.links.counters.crowded == 0 {
@@ -245,11 +247,30 @@ import Wire
             }
         }
         #expect(open.allSatisfy { !$0.isClosed })
+        let other = try await RawLink(node.port, security: LinkPeer.security, from: "127.0.0.2")
+        other.send(Self.hello)
+        try await eventually("a node at another address has a link") { node.upCount == 1 }
         for link in open { link.close() }
-        try await eventually("all connections are counted") { node.links.counters.strangers >= 64 }
+        try await eventually("all connections are counted") { node.links.counters.strangers >= UInt64(open.count) }
+        let link = try await RawLink(node.port, security: LinkPeer.security)
+        link.send(.hello(LinkPeer.hello("c", 3)))
+        try await eventually("a node at the same address has a link") { node.upCount == 2 }
+        await node.links.stop()
+    }
+
+    @Test func `connections without a hello of many addresses make room for newer ones`() async throws {
+        let node = try await LinkPeer("a", 1)
+        var open: [RawLink] = []
+        for number in 0..<LinkStrangers.connectionsMax {
+            let address = "127.0.1.\(1 + number / LinkStrangers.networkMax)"
+            open.append(try await RawLink(node.port, security: nil, from: address))
+        }
+        #expect(open.allSatisfy { !$0.isClosed })
         let link = try await RawLink(node.port, security: LinkPeer.security)
         link.send(Self.hello)
         try await eventually("the link is up") { node.upCount == 1 }
+        try await eventually("the oldest connection is closed") { open[0].isClosed }
+        #expect(open[1...].allSatisfy { !$0.isClosed } && node.links.counters.crowded == 1)
         await node.links.stop()
     }
 

@@ -6,18 +6,20 @@ import multiprocessing
 import multiprocessing.connection
 import os
 import signal
+import ssl
 import subprocess
 import threading
 import time
 import traceback
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import httpx
 
 from attacks import Attack
 
-from .clocks import ClockMissed
-from .load import load_command, report_of
+from .clocks import ClockMissed, assert_clock
+from .load import assert_lossless, is_starved, load_command, report_of
 from .node import ENVIRONMENT, Node
 from .offers import SDP, offer
 from .verdicts import is_out_of_time
@@ -27,6 +29,7 @@ VIEWERS = 20
 # The run of the call ends after the last attack. It would end by itself after this time.
 CALL_SECONDS_MAX = 600
 ATTACK_SECONDS_MAX = 30
+JOIN_SECONDS_MAX = 1.0
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.
 ATTACKER_NICENESS = 15
@@ -42,9 +45,13 @@ class Join:
 
 @dataclass
 class Newcomers:
-    """Clients that join and leave over WHIP, ten a second, until `stop`."""
+    """Clients that join and leave over WHIP, ten a second, until `stop`.
+
+    `authority` is what they trust, if the node has a certificate.
+    """
 
     node: Node
+    authority: Path | None = None
     joins: list[Join] = field(default_factory=list)
     # When each failure happened, and what it was.
     failures: list[tuple[float, str]] = field(default_factory=list)
@@ -55,7 +62,8 @@ class Newcomers:
         self._thread.start()
 
     def _run(self) -> None:
-        with httpx.Client(base_url=self.node.origin, timeout=20) as client:
+        verify = ssl.create_default_context(cafile=self.authority) if self.authority else True
+        with httpx.Client(base_url=self.node.origin, timeout=20, verify=verify) as client:
             number = 0
             while not self._stop.wait(0.1):
                 number += 1
@@ -153,10 +161,14 @@ def _run_all(attacks: dict[str, Attack], attacker: multiprocessing.process.BaseP
         seen.delivered[name] = answer
 
 
-def attack_during_a_call(node: Node, attacks: dict[str, Attack]) -> Outcome:
-    """Runs attacks one after the other, in a process of their own, during one call."""
+def attack_during_a_call(node: Node, attacks: dict[str, Attack], authority: Path | None = None) -> Outcome:
+    """Runs attacks one after the other, in a process of their own, during one call.
+
+    `authority` is what honest clients trust, if the node has a certificate.
+    """
+    trusted = ("--ca", str(authority)) if authority else ()
     options = ("--subscribers", str(VIEWERS), "--video-kbps", "1000", "--audio", "--duration", str(CALL_SECONDS_MAX))
-    command = load_command(node, *options, "--join-rate", "50", channel="neighbour")
+    command = load_command(node, *options, *trusted, "--join-rate", "50", channel="neighbour")
     load = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True)
     progress, seen = CallProgress(load), Attacks()
     context = multiprocessing.get_context("fork")
@@ -169,7 +181,7 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack]) -> Outcome:
         time.sleep(1)
         # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
-        newcomers = Newcomers(node)
+        newcomers = Newcomers(node, authority)
         _run_all(attacks, attacker, results, seen)
         attacker.join(ATTACK_SECONDS_MAX)
         # And after the last one.
@@ -188,3 +200,25 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack]) -> Outcome:
             load.wait(10)
     lines = progress.during(seen)
     return Outcome(report_of(load.returncode, output, "\n".join(lines)), newcomers, seen, lines)
+
+
+def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
+    """Asserts that every attack delivered something, that viewers lost nothing, and that newcomers joined in time."""
+    attacked, newcomers, report = outcome.attacks, outcome.newcomers, outcome.report
+    assert list(attacked.delivered) == list(attacks)
+    nothing = [name for name, count in attacked.delivered.items() if not count]
+    assert not nothing, f"attacks that delivered nothing: {nothing}; all: {attacked.delivered}"
+    assert report["subscribersConnected"] == VIEWERS
+    failures = [f"{attacked.at(began)}: {what}" for began, what in newcomers.failures]
+    assert not failures, f"{len(newcomers.joins)} newcomers joined, and some failed: {failures[:5]}"
+    # Every attack had newcomers.
+    joined = {attacked.at(one.began) for one in newcomers.joins}
+    assert joined >= set(attacks), f"no newcomers during {set(attacks) - joined}"
+    try:
+        assert_lossless(report)
+    except AssertionError:
+        print("\n".join(outcome.progress))
+        raise
+    slow = sorted(newcomers.joins, key=lambda one: one.seconds)[-5:]
+    seen = [f"{attacked.at(one.began)}: {one.seconds:.2f} s" for one in slow]
+    assert_clock(slow[-1].seconds < JOIN_SECONDS_MAX, f"slow joins: {seen}", is_starved(report) or None)

@@ -46,6 +46,7 @@ extension NodeSnapshot {
                 nodeLinks: NodeLinkMetrics()
             )
         ]
+        snapshot.tlsAcceptor = TLSAcceptorMetrics()
         let member = ClusterView.Member(
             instance: NodeInstance(node: NodeID(rawValue: "node-b")!, incarnation: .standalone),
             record: NodeRecord(state: .ready)

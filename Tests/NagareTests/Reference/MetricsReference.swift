@@ -67,8 +67,9 @@ struct MetricsReference {
             [
                 """
                 The admin address serves them in the Prometheus text format. Samples of a media loop have the label \
-                `loop`: sum over it for the node. Counters begin at 0 with the node. Metrics of TURN, TCP and clusters \
-                exist on nodes that have these only. <doc:Monitoring> has alerts, probes and a dashboard.
+                `loop`: sum over it for the node. Its value is `tls` for connections of TURN over TLS that belong to no \
+                media loop yet. Counters begin at 0 with the node. Metrics of TURN, TCP and clusters exist on nodes that \
+                have these only. <doc:Monitoring> has alerts, probes and a dashboard.
                 """
             ],
             lines

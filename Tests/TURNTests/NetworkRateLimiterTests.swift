@@ -4,15 +4,15 @@ import Wire
 
 @testable import TURN
 
-@Suite struct ChallengeLimiterTests {
+@Suite struct NetworkRateLimiterTests {
     private let start = Instant(nanoseconds: 1_000_000_000_000)
 
-    private static func limiter(burst: Int = 1) -> ChallengeLimiter {
+    private static func limiter(burst: Int = 1, bucketCount: Int = 4_096) -> NetworkRateLimiter {
         var generator = SeededGenerator(seed: 1)
-        return ChallengeLimiter(perSecond: 10, burst: burst, using: &generator)
+        return NetworkRateLimiter(perSecond: 10, burst: burst, bucketCount: bucketCount, using: &generator)
     }
 
-    @Test func `a source gets its burst, and then one response an interval`() {
+    @Test func `a source gets its burst, and then one an interval`() {
         var limiter = Self.limiter(burst: 3)
         let source = IPAddress(v4: 0xC000_0201)
         func taken(_ count: Int, after time: Interval) -> [Bool] {
@@ -32,5 +32,13 @@ import Wire
         #expect(taken == [true] + Array(repeating: false, count: 49))
         let isOtherTaken = limiter.take(IPAddress(high: network + 1, low: 1), at: start)
         #expect(isOtherTaken)
+    }
+
+    @Test func `with one bucket all networks share the rate`() {
+        var limiter = Self.limiter(burst: 2, bucketCount: 1)
+        let taken = (1...4 as ClosedRange<UInt32>).map { limiter.take(IPAddress(v4: $0 << 8), at: start) }
+        #expect(taken == [true, true, false, false])
+        let later = limiter.take(IPAddress(v4: 9), at: start + .milliseconds(100))
+        #expect(later)
     }
 }
