@@ -249,7 +249,7 @@ let package = Package(
         tests("NegotiationTests", ["Negotiation", "MediaTypes", "TestSupport", "Wire"]),
         tests(
             "ForwardingTests",
-            ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "TestSupport", "Wire"],
+            ["CongestionControl", "Forwarding", "MediaTypes", "Negotiation", "SCTP", "TestSupport", "Wire"],
             resources: [.copy("Resources")],
             isOptimized: true
         ),

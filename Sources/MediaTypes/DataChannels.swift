@@ -94,6 +94,20 @@ public enum DataChannelEnd: Hashable, Sendable, CaseIterable {
     case refused
 }
 
+/// Why the node ended the association of a peer's data channels.
+public enum DataAssociationEnd: String, Hashable, Sendable, CaseIterable {
+    /// The peer's packets caused more work than its budget allows.
+    case work
+    /// The peer sent more control chunks or broken chunks than any working peer sends.
+    case flood
+    /// Data in either direction took memory, and nothing moved on for 60 s, or for ten seconds with a full receive window.
+    case stalled
+    /// The received data of all peers of the loop took too much memory, and that of this peer more than its part.
+    case memory
+    /// The peer sent what the protocol or the node's description does not allow, such as a message that is too long.
+    case violation
+}
+
 /// What happened to the data channels of a peer.
 public enum DataEvent: Sendable, Equatable {
     /// A channel is open: one that the peer opened, or one that was opened by ``DataCommand/open(_:_:)``.

@@ -39,13 +39,15 @@ public enum PeerEvent: Sendable, Equatable {
     case setupAdvanced(PeerSetup)
     /// Something happened to the peer's data channels. The ``DataCredit`` of the peer bounds how many of these wait.
     case data(DataEvent)
+    /// The node ended the association of the peer's data channels, and all of them close. A peer has one such event at most.
+    case dataEnded(DataAssociationEnd)
 }
 
 /// Events that wait for one reader.
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.
     private enum Subject: Hashable {
-        case connection, transport, network, quality, setup
+        case connection, transport, network, quality, setup, dataEnd
         case track(MID)
         case format(slot: MID)
         case source(slot: MID)
@@ -68,18 +70,20 @@ extension PeerEvent {
         case .networkChanged: .network
         case .qualityChanged: .quality
         case .setupAdvanced: .setup
+        case .dataEnded: .dataEnd
         case .data: nil
         }
     }
 
     /// Adds the event to the earlier ones of its peer, so that what waits is bounded by the peer's tracks and slots: one
-    /// event on each subject, two on speech, and only its set-up and `closed` of a peer that closed. Events of data channels are all kept,
-    /// because the peer's credit bounds them.
+    /// event on each subject, two on speech, and only its set-up, the end of its data and `closed` of a peer that closed. Events of
+    /// data channels are all kept, because the peer's credit bounds them.
     package func merge(into waiting: inout [PeerEvent]) {
         if case .closed? = waiting.last { return }
         var merged = self
         switch self {
-        case .closed: waiting.removeAll { $0.subject != .setup }
+        // A peer that closes at once cannot hide why its data was ended.
+        case .closed: waiting.removeAll { $0.subject != .setup && $0.subject != .dataEnd }
         case .setupAdvanced:
             waiting.removeAll { $0.subject == .setup }
             waiting.insert(self, at: 0)

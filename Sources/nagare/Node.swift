@@ -361,8 +361,7 @@ struct Node {
             origins: configuration.adminOrigins,
             logger: quiet,
             metrics: { await scrape().page.text },
-            isReady: { await Self.isReady(drain, rooms, watch) },
-            whyNotReady: { await Self.reasonAgainstClients(drain, rooms) ?? "takes no new clients" },
+            whyNotReady: { await Self.whyNotReady(drain, rooms) },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -439,15 +438,9 @@ struct Node {
         return ServiceGroup(configuration: groupConfiguration)
     }
 
-    /// Whether a load balancer should send new clients. It should while existing sessions accept new members, even if no new
-    /// session may begin, because those sessions are on this node only.
-    private static func isReady(_ drain: NodeDrain, _ rooms: Rooms, _ watch: LoopWatch) async -> Bool {
-        guard watch.stalledLoops.isEmpty else { return false }
-        return await reasonAgainstClients(drain, rooms) == nil
-    }
-
-    /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should.
-    private static func reasonAgainstClients(_ drain: NodeDrain, _ rooms: Rooms) async -> String? {
+    /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should. It should while existing sessions accept
+    /// new members, even if no new session may begin, because those sessions are on this node only.
+    private static func whyNotReady(_ drain: NodeDrain, _ rooms: Rooms) async -> String? {
         switch drain.state {
         case .starting: return "takes no new clients: it starts, and not all listeners are up"
         case .draining: return "takes no new clients: it drains"
@@ -472,7 +465,8 @@ struct Node {
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        snapshot.isReady = await Self.isReady(drain, rooms, watch)
+        let reason = await Self.whyNotReady(drain, rooms)
+        snapshot.isReady = watch.stalledLoops.isEmpty && reason == nil
         snapshot.drain = await drain.report
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.tlsAcceptor = await loops.tlsAcceptor?.metrics()

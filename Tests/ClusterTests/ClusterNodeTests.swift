@@ -2,6 +2,7 @@ import Logging
 import MediaTypes
 import Room
 import RoomTestSupport
+import Synchronization
 import TestSupport
 import Testing
 
@@ -13,9 +14,40 @@ import Testing
         let cluster: ClusterNode
         /// The node's channels end with it.
         let rooms: Rooms
+        let log: NodeLog
     }
 
-    private static func start(_ name: String, _ store: InstantStore, publicURL: String = "") async throws -> Node {
+    private final class NodeLog: Sendable {
+        private let content = Mutex<[String]>([])
+        func append(_ line: String) { content.withLock { $0.append(line) } }
+        func lines(with text: String) -> [String] { content.withLock { $0.filter { $0.contains(text) } } }
+    }
+
+    /// The store for a node that finds the records of some others signed with another secret.
+    private struct DividedStore: ClusterStore {
+        let store: InstantStore
+        let strangers: Set<NodeID>
+
+        func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation { try await store.enlist(request) }
+        func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+            var answer = try await store.beat(request)
+            for index in answer.changes.indices where strangers.contains(answer.changes[index].instance.node) {
+                answer.changes[index].signature = .invalid
+            }
+            return answer
+        }
+        func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await store.attach(request) }
+        func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await store.claim(request) }
+        func detach(_ request: Detach) async throws(StoreError) -> Bool { try await store.detach(request) }
+        func sweep(_ request: Sweep) async throws(StoreError) -> Int { try await store.sweep(request) }
+    }
+
+    private static func start(
+        _ name: String,
+        _ store: any ClusterStore,
+        security: LinkSecurity = LinkPeer.security,
+        publicURL: String = ""
+    ) async throws -> Node {
         var configuration = ClusterConfiguration(
             cluster: try #require(ClusterName(rawValue: "c")),
             node: try Given.node(name),
@@ -23,11 +55,12 @@ import Testing
             linkPort: try await RedisServer.freePort()
         )
         configuration.publicURL = publicURL
+        let log = NodeLog()
         let cluster = try await ClusterNode(
             configuration,
             store: store,
-            security: LinkPeer.security,
-            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+            security: security,
+            logger: Logger(label: "test") { _ in LineLog { log.append($0) } }
         )
         let plane = FakeMediaPlane(MediaLocation(node: cluster.media, loop: LoopIndex(rawValue: 0)))
         let rooms = Rooms(planes: [plane], node: cluster.media, cluster: cluster.rooms)
@@ -38,7 +71,7 @@ import Testing
             answer: { _, _ in nil }
         )
         await cluster.setState(.ready)
-        return Node(cluster: cluster, rooms: rooms)
+        return Node(cluster: cluster, rooms: rooms, log: log)
     }
 
     /// Tells the store of a run of a node.
@@ -65,6 +98,25 @@ import Testing
         }
         #expect(Set((0..<100).map { _ in sendsTo() }) == ["https://b.example.com"])
         #expect(a.cluster.neighbours.map(\.publicURL) == ["https://b.example.com", nil])
+        for node in [b, a] { await node.cluster.stop() }
+    }
+
+    @Test func `nodes with different secrets ignore each other, and both say so by name`() async throws {
+        let store = InstantStore(.system)
+        let others = try #require(LinkSecurity(secrets: [String(repeating: "x", count: 32)]))
+        let a = try await Self.start("a", DividedStore(store: store, strangers: [Given.node("b")]))
+        let b = try await Self.start("b", DividedStore(store: store, strangers: [Given.node("a")]), security: others)
+        for (node, other) in [(a, "b"), (b, "a")] {
+            try await eventually("the link to \(other) counts as refused") {
+                let neighbours = node.cluster.neighbours
+                return neighbours.map(\.member.instance.node.rawValue) == [other]
+                    && neighbours.allSatisfy { $0.isIgnored && $0.link?.state == .refused }
+            }
+            let lines = { node.log.lines(with: "not signed with this node's --cluster-secret") }
+            try await eventually("the log has a line") { !lines().isEmpty }
+            #expect(lines().count == 1)
+            #expect(lines().allSatisfy { $0.hasPrefix("error") && $0.contains(#""other-signature": \#(other)"#) })
+        }
         for node in [b, a] { await node.cluster.stop() }
     }
 }

@@ -12,7 +12,6 @@ import Testing
         record.linkAddress = "10.0.0.1:7100"
         record.mediaAddresses = ["203.0.113.7:7000", "[2001:db8::7]:7000"]
         record.build = "0.3.0"
-        record.secretIdentities = ["0a1b", "2c3d"]
         record.setLoad(0.42)
         record.members = 1_234
         record.rooms = 56
@@ -41,39 +40,6 @@ import Testing
         var record = NodeRecord(state: .ready)
         record.setLoad(fraction)
         #expect(record.load == load)
-    }
-
-    @Test(
-        arguments: [
-            (["0a1b"], ["0a1b"], true), (["0a1b"], ["2c3d"], false), (["0a1b", "2c3d"], ["2c3d"], true),
-            (["0a1b", "2c3d"], ["2c3d", "0a1b"], true), (["0a1b", "2c3d"], ["4e5f", "2c3d"], false),
-            ([], ["2c3d"], true), (["0a1b"], [], true),
-        ] as [([String], [String], Bool)]
-    )
-    func `nodes share a secret when one dials with what the other accepts`(
-        own: [String],
-        other: [String],
-        isShared: Bool
-    ) throws {
-        let records = try [own, other].map { identities in
-            var record = NodeRecord(state: .ready)
-            record.secretIdentities = identities
-            return try #require(record.encoded().flatMap { NodeRecord(encoded: $0) })
-        }
-        #expect(records[0].sharesSecret(with: records[1]) == isShared)
-        #expect(records[1].sharesSecret(with: records[0]) == isShared)
-        var view = ClusterView()
-        let instance = try Given.instance("b", 5)
-        _ = view.take(BeatAnswer.Change(instance: instance, record: records[1]))
-        #expect(view.withOtherSecrets(than: records[0]) == (isShared ? [] : [instance.node]))
-        _ = view.setAbsent([instance.node])
-        #expect(view.withOtherSecrets(than: records[0]).isEmpty, "a node that is away is not reported")
-    }
-
-    @Test(arguments: ["0", "0a1b2", "0a1b2c3d4e5f", "0A1B", "0éx"])
-    func `secrets in another form are not told apart`(text: String) {
-        let record = NodeRecord(encoded: #"{"s":"ready","i":"\#(text)"}"#)
-        #expect(record == NodeRecord(state: .ready))
     }
 
     @Test func `members of later versions are ignored`() {

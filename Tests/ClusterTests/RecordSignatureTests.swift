@@ -168,6 +168,22 @@ import Wire
         #expect(membership.view[b]?.isAbsent == false && membership.view.ignored.isEmpty)
     }
 
+    @Test func `a node that starts again with another secret stays listed, and its earlier run is forgotten`() throws {
+        var membership = try Self.enlisted()
+        let b = try Given.node("b")
+        // The store is asked for all nodes three seconds after the start, too.
+        for second in [0, 4] { try Self.beat(&membership, [Self.change("b", 5, .valid)], at: second) }
+        #expect(membership.view.otherSecrets.isEmpty)
+        try Self.beat(&membership, [Self.change("b", 9, .invalid)], at: 5)
+        #expect(membership.view.otherSecrets == [b] && membership.view[b]?.isAbsent == true)
+        // The store tells of the earlier run no more, and of no change of the later one.
+        try Self.beat(&membership, [], at: 6)
+        #expect(membership.view.otherSecrets == [b] && membership.view[b]?.isAbsent == true)
+        let next = try Self.beat(&membership, [Self.change("b", 9, .invalid)], at: 7)
+        #expect(next.beat.cursor == 0, "all nodes are looked at again")
+        #expect(membership.view.otherSecrets == [b] && membership.view.members.isEmpty)
+    }
+
     @Test func `a record under the node's own name that is not its own is listed`() throws {
         var membership = try Self.enlisted()
         let own = try Given.node("a")

@@ -63,7 +63,7 @@ import Wire
         #expect(!budget.hasTurn)
         budget.turnEnded(at: now)
         #expect(budget.hasTurn && budget.nextTurnAt == nil)
-        budget.waiting = [PeerID(rawValue: 1)]
+        budget.addWaiting(PeerID(rawValue: 1))
         budget.turnEnded(at: now)
         #expect(budget.nextTurnAt == now + .milliseconds(1))
     }

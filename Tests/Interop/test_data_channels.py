@@ -6,11 +6,20 @@ import asyncio
 import json
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Callable
+from typing import Any, Callable, Coroutine
 
 import pytest
 
-from attacks.data import BOMB, Member, flood_others
+from attacks.data import BOMB, PLAIN, Member, flood_others
+from attacks.sctp import (
+    SKIPS_PER_PACKET,
+    Association,
+    Packets,
+    halves_backwards,
+    skips,
+    stream_resets,
+    withheld,
+)
 from harness.chromium import ChromiumPage
 from harness.clocks import assert_clock
 from harness.members import Join
@@ -61,6 +70,12 @@ def messages(page: Page) -> list[str]:
 def labels(channels: list[str]) -> str:
     """`data_channels` of these labels, in both directions."""
     return json.dumps([{"label": label, "direction": "sendrecv"} for label in channels])
+
+
+def in_a_thread(work: Coroutine[Any, Any, Any], seconds: float = 120) -> Any:
+    """Runs a coroutine in a thread, because browsers of other tests keep an event loop in this one; its result."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result(seconds)
 
 
 # Signaling.
@@ -118,10 +133,91 @@ def test_a_message_where_a_client_only_receives_ends_it(node: Node, channel: str
         await member.leave()
         return member.socket.close_code, member.socket.close_reason
 
-    # Browsers of other tests keep an event loop in this thread.
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(asyncio.run, run()).result(120) == (4490, "INVALID-MESSAGE")
+    assert in_a_thread(run()) == (4490, "INVALID-MESSAGE")
     wait_until(lambda: "only receives" in node.log_tail(), "a line of the log", 5)
+
+
+# Packets that no data channel needs.
+
+ENDED = "nagare_data_associations_ended_total"
+
+
+@pytest.mark.parametrize(
+    "packets, reason, words",
+    [
+        (halves_backwards, "work", "caused more work"),
+        (skips(SKIPS_PER_PACKET), "flood", "more control chunks"),
+        (stream_resets, "flood", "more control chunks"),
+    ],
+    ids=["work", "FORWARD-TSN", "RE-CONFIG"],
+)
+def test_a_client_that_floods_its_association_is_ended_alone(
+    node: Node, channel: str, packets: Packets, reason: str, words: str
+) -> None:
+    async def run() -> tuple[bool, bool]:
+        attacker, other = Association(await Member.join(node, channel)), await Member.join(node, channel, (PLAIN,))
+        await attacker.flood(packets, time.monotonic() + 20)
+        # The end of the association is that of its member.
+        await asyncio.wait_for(attacker.member.socket.wait_closed(), 20)
+        is_open = other.is_open
+        for member in (attacker.member, other):
+            await member.leave()
+        return attacker.has_ended, is_open
+
+    def ends() -> tuple[float, float]:
+        return node.total(ENDED), node.total(ENDED, f"reason={reason}")
+
+    def named() -> bool:
+        return any(words in line and f"channel={channel} " in line for line in node.log_tail().splitlines())
+
+    all_before, before = ends()
+    has_ended, is_open = in_a_thread(run())
+    assert_clock(has_ended, "20 s of the flood did not end its association")
+    assert is_open, "another member lost a data channel"
+    wait_until(lambda: ends() == (all_before + 1, before + 1), f"one end, for {reason}", 5)
+    wait_until(named, "a line of the log", 5)
+
+
+@pytest.mark.timeout(300)
+def test_clients_that_acknowledge_all_but_one_chunk_are_ended_and_free_their_memory(
+    own_node: Callable[..., Node]
+) -> None:
+    pairs = 8
+
+    async def withhold(count: int, seconds: float) -> tuple[list[bool], list[bool]]:
+        """Whether the node ends the association of each receiver within some seconds, and whether each sender stays."""
+        made = await asyncio.gather(*(withheld(node, bytes(16_384), 60, 3) for _ in range(count)))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and not all(one.has_ended for one, _, _ in made):
+            await asyncio.sleep(0.2)
+        ended = [one.has_ended for one, _, _ in made]
+        stay = [sender.is_open for _, senders, _ in made for sender in senders]
+        for association, senders, _ in made:
+            for member in (association.member, *senders):
+                await member.leave()
+        return ended, stay
+
+    node = own_node()
+    # The first clients make resident what the node keeps for good.
+    in_a_thread(withhold(1, 0))
+    before = peak = node.resident_kibibytes()
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(asyncio.run, withhold(pairs, 75))
+        while not running.done():
+            peak = max(peak, node.resident_kibibytes())
+            time.sleep(0.1)
+    ended, stay = running.result()
+    assert_clock(all(ended), f"of {pairs} associations without progress {sum(ended)} have ended")
+    assert all(stay), "a sender lost a data channel"
+    wait_until(lambda: node.total(ENDED, "reason=stalled") == pairs, f"{pairs} ends without progress", 5)
+    # A connection, 1 MiB of data in both directions, and what waits for it.
+    assert peak - before <= pairs * 4 * 1024, f"{peak - before} KiB for {pairs} pairs"
+    wait_until(
+        lambda: node.resident_kibibytes() - before <= 16 * 1024,
+        "the return of the memory",
+        60,
+        describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
+    )
 
 
 # Messages.
@@ -155,8 +251,7 @@ def test_a_flood_of_one_client_closes_no_channel_of_another(
     publisher = peer("data", "publish", f"{node.origin}/whip/{channel}", "VP8", "--label", "#chat")
     publisher.wait("opened", 20)
     dropped, overflowed = node.total("nagare_messages_dropped_total"), node.total("nagare_data_channels_overflowed_total")
-    with ThreadPoolExecutor(1) as thread:
-        assert thread.submit(asyncio.run, flood_others(node, channel, 1, 5)).result(120) > 100
+    assert in_a_thread(flood_others(node, channel, 1, 5)) > 100
     assert node.total("nagare_messages_dropped_total") > dropped
     assert node.total("nagare_data_channels_overflowed_total") == overflowed
     member.send_command("send #chat still here")

@@ -11,6 +11,7 @@ import pytest
 
 import attacks
 from attacks import Attack
+from harness.clocks import assert_clock
 from harness.load import SENDS_ALL
 from harness.neighbours import assert_unaffected, attack_during_a_call
 from harness.node import Node
@@ -19,16 +20,16 @@ from harness.node import Node
 OPTIONS = ("--trusted-proxy", "127.0.0.0/8", *SENDS_ALL)
 
 
-def all_attacks() -> dict[str, dict[str, Attack]]:
-    """The attacks of each module."""
-    names = [module.name for module in pkgutil.iter_modules(attacks.__path__)]
-    return {name: importlib.import_module(f"attacks.{name}").ATTACKS for name in names}
-
-
-ATTACKS = all_attacks()
+MODULES = {
+    module.name: importlib.import_module(f"attacks.{module.name}") for module in pkgutil.iter_modules(attacks.__path__)
+}
+ATTACKS: dict[str, dict[str, Attack]] = {name: module.ATTACKS for name, module in MODULES.items()}
 
 
 @pytest.mark.parametrize("module", ATTACKS)
 def test_a_call_and_newcomers_are_not_affected_by_attacks_of(module: str, own_node: Callable[..., Node]) -> None:
     node = own_node(*OPTIONS)
     assert_unaffected(attack_during_a_call(node, ATTACKS[module]), ATTACKS[module])
+    for counter in getattr(MODULES[module], "COUNTED", ()):
+        # An attacker that gets no processor does not reach the limits.
+        assert_clock(node.total(*counter.split()) > 0, f"the node has not counted {counter}")

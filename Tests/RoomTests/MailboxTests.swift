@@ -133,6 +133,11 @@ struct InboxTests {
         #expect(taken([connected] + changes) == [connected, .transportChanged(.tcp)])
     }
 
+    @Test func `why a peer's data was ended is kept, even if the peer closes at once`() {
+        let ended = PeerEvent.dataEnded(.flood)
+        #expect(taken([ended, .networkChanged(level: 1), .closed(.closedByPeer)]) == [ended, .closed(.closedByPeer)])
+    }
+
     @Test func `the last unused layers of each track are kept`() {
         let rids = ["a", "b"].map { RID($0)! }
         let unused = { (mid: MID, rids: [RID]) in PeerEvent.unusedLayers(mid: mid, rids: rids) }

@@ -32,8 +32,22 @@ import Wire
         #expect(meter.nextRoom(at: Self.start) == Self.start + .nanoseconds(1))
     }
 
+    @Test func `what is taken only as a whole stays within the burst`() {
+        var meter = RateMeter(perSecond: 2, burst: 10)
+        #expect(meter.takeIfRoom(for: 9, at: Self.start) == true)
+        #expect(meter.takeIfRoom(for: 2, at: Self.start) == false)
+        #expect(meter.takeIfRoom(at: Self.start) == true)
+        #expect(meter.takeIfRoom(at: Self.start + .milliseconds(499)) == false)
+        #expect(meter.takeIfRoom(at: Self.start + .milliseconds(500)) == true)
+        let later = Self.start + .seconds(100)
+        #expect(meter.takeIfRoom(for: 11, at: later) == false)
+        #expect(meter.takeIfRoom(for: 10, at: later) == true)
+    }
+
     @Test func `a rate of nothing never has room, and a debt ends after a minute`() {
-        #expect(RateMeter(perSecond: 0).nextRoom(at: Self.start) == nil)
+        var nothing = RateMeter(perSecond: 0)
+        #expect(nothing.nextRoom(at: Self.start) == nil)
+        #expect(nothing.takeIfRoom(at: Self.start) == false)
         var meter = RateMeter(perSecond: 1)
         meter.take(.max, at: Self.start)
         #expect(meter.nextRoom(at: Self.start) == Self.start + .seconds(60) + .nanoseconds(1))

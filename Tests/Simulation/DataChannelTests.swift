@@ -183,6 +183,21 @@ import Wire
         #expect(scene.world.node.core.dataBudget.heldBytes < 1_500_000)
     }
 
+    @Test func `a peer whose data the node ends is reported once with the reason, and counted`() throws {
+        let scene = try Scene(seed: 12)
+        let core = scene.world.node.core
+        // All data takes too much, and the part of each peer is nothing.
+        core.dataBudget.heldBytes += DataBudget.heldBytesMax + 1
+        core.dataBudget.peerCount += DataBudget.heldBytesMax
+        scene.sendFromClient(Self.message(1, count: 10_000))
+        scene.world.run(for: .seconds(1))
+        let ends: [DataAssociationEnd] = scene.world.nodeEvents.compactMap { peer, event in
+            if case .dataEnded(let end) = event, peer == scene.client { end } else { nil }
+        }
+        #expect(ends == [.memory] && core.counters.data.associationsEnded[.memory] == 1)
+        #expect(scene.nodeEvents.closed == [.closed(scene.ids.node, label: "#x", .associationEnded)])
+    }
+
     @Test func `records that are no packets of the association are counted and change nothing`() throws {
         let scene = try Scene(seed: 10)
         var generator = SeededGenerator(seed: 10)

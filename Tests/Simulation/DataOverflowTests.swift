@@ -109,7 +109,9 @@ import Wire
         let sent = Int(core.counters.data.packetsSent - before)
         #expect((DataBudget.packetsPerTurnMax...DataBudget.packetsPerTurnMax + hosts.count).contains(sent))
         // Those that found none left are served in the next turn, whatever else it does.
-        let left = core.dataBudget.waiting.count
+        let waiting = core.dataBudget.takeWaiting()
+        core.dataBudget.putBack(waiting[...])
+        let left = waiting.count
         #expect(left > 0 && core.nextDeadline.map { $0 <= world.now + .milliseconds(1) } == true)
         world.settle(world.node)
         #expect(Int(core.counters.data.packetsSent - before) >= sent + left - 1)
@@ -184,8 +186,8 @@ import Wire
         }
         receiver.run(for: .seconds(3))
         let (few, many) = (receiver.received.count { $0.first == 2 }, receiver.received.count { $0.first == 1 })
-        // An unreliable channel drops what is oldest for one who does not send most.
-        #expect(few >= (reliability == .reliable ? 100 : 90), "of 10 kB in 2 s none is lost")
+        // Those whose turn it is on an unreliable channel make room for the newest, whoever sent them.
+        #expect(few >= (reliability == .reliable ? 100 : 80), "of 10 kB in 2 s")
         #expect(many < 500, "10 MB do not fit through 8 Mbit/s in 2 s")
         #expect(receiver.counters.messagesDropped >= 500 && receiver.closed == 0)
     }

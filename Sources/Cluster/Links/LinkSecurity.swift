@@ -16,8 +16,6 @@ package struct LinkSecurity: Sendable {
 
     let client: NIOSSLContext
     let server: NIOSSLContext
-    /// The ``identity(of:)`` of each secret, first that of the one to dial with.
-    let identities: [String]
 
     /// - Parameter secrets: those that are accepted, the one to dial with first; each of ``secretBytesMin`` to
     ///   ``secretBytesMax`` bytes.
@@ -55,7 +53,6 @@ package struct LinkSecurity: Sendable {
         else { return nil }
         self.client = clientContext
         self.server = serverContext
-        identities = secrets.map(Self.identity)
     }
 
     /// Whether the other side refused a handshake, as a node with other secrets does. A connection that merely ends during one
@@ -64,9 +61,6 @@ package struct LinkSecurity: Sendable {
         guard case .handshakeFailed(.sslError(let errors))? = error as? NIOSSLError else { return false }
         return !errors.contains(.eofDuringHandshake)
     }
-
-    /// The characters of an ``identity(of:)``.
-    static let identityBytes = 4
 
     /// Tells two secrets apart. Sixteen bits of a digest, of no use to guess the secret.
     static func identity(of secret: String) -> String {

@@ -118,7 +118,7 @@ public struct LinkTable: Sendable {
     private var nodeOfConnection: [ConnectionID: NodeID] = [:]
     private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
     private var bars = LinkBars()
-    /// Nodes that have no secret in common with this one, as the store tells.
+    /// Nodes whose records in the store another secret signed.
     private var otherSecrets: Set<NodeID> = []
     /// Nodes that refused this one's secret when it dialed them last, while a link to them is needed.
     private var refusing: Set<NodeID> = []
@@ -183,15 +183,9 @@ public struct LinkTable: Sendable {
         return actions
     }
 
-    /// Sets the nodes that have no secret in common with this one, as the store tells. It does nothing to their links and
-    /// dials: a store that is wrong must not separate nodes.
-    ///
-    /// - Returns: the nodes of which this is news.
-    public mutating func setOtherSecrets(_ nodes: Set<NodeID>) -> [NodeID] {
-        let before = otherSecrets
-        otherSecrets = nodes
-        return nodes.subtracting(before).subtracting(refusing).filter { peers[$0]?.link == nil }.sorted()
-    }
+    /// Sets the nodes whose records in the store another secret signed. It does nothing to their links and dials: a store that is
+    /// wrong must not separate nodes.
+    public mutating func setOtherSecrets(_ nodes: Set<NodeID>) { otherSecrets = nodes }
 
     private mutating func dialIfNeeded(_ node: NodeID, at now: Instant) -> [Action] {
         guard let peer = peers[node], peer.wants > 0, peer.link == nil, !peer.isDialing else { return [] }
@@ -223,7 +217,7 @@ public struct LinkTable: Sendable {
 
     /// A node that was dialed refused this one's secret. It is left alone for a while.
     ///
-    /// - Returns: whether this is news.
+    /// - Returns: whether this is news: of a node whose record another secret signed it is not.
     public mutating func dialRefused(_ node: NodeID, at now: Instant) -> Bool {
         guard let peer = peers[node] else { return false }
         let isNew = peer.link == nil && !otherSecrets.contains(node) && !refusing.contains(node)

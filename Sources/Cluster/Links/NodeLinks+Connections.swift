@@ -119,7 +119,10 @@ extension NodeLinks {
     private func dialEnded(_ node: NodeID, _ refusal: (any Error)?, _ state: LoopState) {
         guard let refusal else { return state.table.dialFailed(node, at: now) }
         guard state.table.dialRefused(node, at: now) else { return }
-        logger.error(Self.otherSecret, metadata: ["node": "\(node)", "error": "\(refusal)"])
+        logger.error(
+            "A node refuses this one's --cluster-secret. The two have no link, and members of a channel on both do not see each other. Give both the same secret, and restart the one that had another.",
+            metadata: ["node": "\(node)", "error": "\(refusal)"]
+        )
     }
 
     private func report(_ actions: [LinkTable.Action], about hello: LinkHello) {

@@ -51,10 +51,6 @@ package final class NodeLinks: ChannelLinks {
         }
     }
 
-    static let otherSecret: Logger.Message =
-        "Another node has another --cluster-secret. The two have no link, and members of a channel on both do not see each other. Give both the same secret, and restart the one that had another."
-    /// Nodes with another secret that have a line in the log each time that the store tells of changes, which may be wrong.
-    private static let otherSecretLinesMax = 16
     /// Bytes that may wait to be sent over one link.
     private static let queuedBytesMax = 32 << 20
     private static let tickInterval = TimeAmount.milliseconds(100)
@@ -175,12 +171,10 @@ package final class NodeLinks: ChannelLinks {
         }
     }
 
-    /// Tells which nodes have no secret in common with this one.
+    /// Tells which nodes have records in the store that another secret signed.
     package func setOtherSecrets(_ nodes: Set<NodeID>) {
-        onLoop { [self] state, _ in
-            for node in state.table.setOtherSecrets(nodes).prefix(Self.otherSecretLinesMax) {
-                logger.error(Self.otherSecret, metadata: ["node": "\(node)"])
-            }
+        onLoop { state, _ in
+            state.table.setOtherSecrets(nodes)
             return []
         }
     }

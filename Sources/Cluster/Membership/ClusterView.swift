@@ -72,14 +72,17 @@ public struct ClusterView: Hashable, Sendable {
 
     /// Makes exactly these nodes absent, and those whose place in the store a later run has whose record is not accepted: the store
     /// does not hear the known run any more. Of the nodes that are ignored, the absent ones are forgotten.
+    /// - Parameter forgotten: nodes that the store does not tell of any more. They stay absent, and say nothing of a run that is
+    ///   ignored.
     /// - Returns: whether the view is another one now.
-    mutating func setAbsent(_ absent: Set<NodeID>) -> Bool {
+    mutating func setAbsent(_ absent: Set<NodeID>, forgotten: Set<NodeID> = []) -> Bool {
         let present = ignored.filter { !absent.contains($0.key) }
         var isChanged = present.count < ignored.count
         ignored = present
         for (node, member) in members {
             let later = present[node].map { $0.instance.incarnation.rawValue > member.instance.incarnation.rawValue }
-            guard member.isAbsent != (absent.contains(node) || later == true) else { continue }
+            let isAbsent = absent.contains(node) || forgotten.contains(node) || later == true
+            guard member.isAbsent != isAbsent else { continue }
             members[node]?.isAbsent.toggle()
             isChanged = true
         }
@@ -95,15 +98,8 @@ public struct ClusterView: Hashable, Sendable {
         return true
     }
 
-    /// The present nodes that have no secret in common with the node of a record.
-    func withOtherSecrets(than own: NodeRecord) -> Set<NodeID> {
-        Set(
-            members.lazy.filter { _, member in
-                !member.isAbsent && member.record.state != .stopping && !member.record.sharesSecret(with: own)
-            }
-            .map(\.key)
-        )
-    }
+    /// The nodes whose records another secret signed, as far as the store tells.
+    var otherSecrets: Set<NodeID> { Set(ignored.filter { $0.value.signature == .invalid }.keys) }
 
     /// The nodes that take new rooms, in the order of their names.
     public var ready: [Member] {

@@ -362,17 +362,18 @@ public struct Membership: Sendable {
             _ = complete.setAbsent(answer.absent)
             return view.replace(by: complete) || isChanged
         }
-        var absent = answer.absent
+        var forgotten: Set<NodeID> = []
         if answer.timeMS >= answer.graceMS {
             // A node that returns is among the changes. Any other one that is not absent any more was forgotten.
             let returned = Set(answer.changes.map(\.instance.node))
-            let forgotten = view.members.filter {
-                $0.value.isAbsent && !absent.contains($0.key) && !returned.contains($0.key)
-            }
+            forgotten = Set(
+                view.members.filter {
+                    $0.value.isAbsent && !answer.absent.contains($0.key) && !returned.contains($0.key)
+                }.keys
+            )
             if !forgotten.isEmpty { audit.schedule(at: now) }
-            absent.formUnion(forgotten.keys)
         }
-        return view.setAbsent(absent) || isChanged
+        return view.setAbsent(answer.absent, forgotten: forgotten) || isChanged
     }
 
     // MARK: Rooms

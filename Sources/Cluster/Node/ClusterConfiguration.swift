@@ -13,8 +13,6 @@ package struct ClusterConfiguration: Sendable {
     /// sent here by other nodes.
     package var publicURL = ""
     package var build = ""
-    /// See ``NodeRecord/secretIdentities``.
-    var secretIdentities: [String] = []
     /// A folder that outlives the process, for the view of the cluster; `nil` without.
     package var stateDirectory: String?
     /// Whether records of other nodes in the store need no signature, because some nodes run builds that do not sign.

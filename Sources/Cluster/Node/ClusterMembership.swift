@@ -64,7 +64,6 @@ package actor ClusterMembership {
         record.publicURL = configuration.publicURL
         record.linkAddress = configuration.linkAddress
         record.build = configuration.build
-        record.secretIdentities = configuration.secretIdentities
         let saved = file?.load()
         savedView = saved
         membership = try Membership(

@@ -103,8 +103,6 @@ package final class ClusterNode: Sendable {
         incidents: StoreIncidents = StoreIncidents(),
         logger: Logger
     ) async throws(RecordTooLong) {
-        var configuration = configuration
-        configuration.secretIdentities = security.identities
         let (events, continuation) = AsyncStream.makeStream(
             of: ClusterMembership.Event.self,
             bufferingPolicy: .bufferingNewest(65_536)
@@ -264,8 +262,8 @@ package final class ClusterNode: Sendable {
                 await awaitReturn(of: node, with: before)
             }
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
-            let own = await membership.record
-            links.setOtherSecrets(view.withOtherSecrets(than: own))
+            // A record under this node's own name says nothing of a link.
+            links.setOtherSecrets(view.otherSecrets.subtracting([configuration.node]))
         case .found(let room, let entry):
             if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
         case .returned(let instance): links.setInstance(instance)

@@ -32,9 +32,6 @@ public struct NodeRecord: Hashable, Sendable {
     /// Where media reaches it.
     public var mediaAddresses: [String] = []
     public var build = ""
-    /// Short digests of the cluster secrets that it accepts, which only tell secrets apart; first that of the one that it dials
-    /// with. Empty in the record of a build that does not tell them.
-    public var secretIdentities: [String] = []
     /// In per cent of what the node can carry, a multiple of ``loadStep``.
     public private(set) var load = 0
     public var members = 0
@@ -71,7 +68,6 @@ public struct NodeRecord: Hashable, Sendable {
         where !text.isEmpty {
             object[name] = .string(text)
         }
-        if !secretIdentities.isEmpty { object["i"] = .string(secretIdentities.joined()) }
         if !mediaAddresses.isEmpty { object["a"] = .array(mediaAddresses.map(JSONValue.string)) }
         let text = JSONValue.object(object).text
         return text.utf8.count <= Self.bytesMax - Self.signatureBytes ? text : nil
@@ -90,30 +86,11 @@ public struct NodeRecord: Hashable, Sendable {
             publicURL = try fields.string("u") ?? ""
             linkAddress = try fields.string("k") ?? ""
             build = try fields.string("b") ?? ""
-            secretIdentities = Self.identities(try fields.string("i") ?? "")
             mediaAddresses = try fields.strings("a", countMax: 16) ?? []
             load = try fields.integer("l", 0...100) ?? 0
             members = try fields.integer("m", 0...Int(Int32.max)) ?? 0
             rooms = try fields.integer("n", 0...Int(Int32.max)) ?? 0
         } catch { return nil }
-    }
-
-    /// - Returns: none for a text of another form.
-    private static func identities(_ text: String) -> [String] {
-        let (bytes, size) = (Array(text.utf8), LinkSecurity.identityBytes)
-        let isHexadecimal = bytes.allSatisfy { (0x30...0x39).contains($0) || (0x61...0x66).contains($0) }
-        guard isHexadecimal, bytes.count.isMultiple(of: size), bytes.count <= size * LinkSecurity.secretsMax else {
-            return []
-        }
-        return stride(from: 0, to: bytes.count, by: size).map { start in
-            String(decoding: bytes[start..<start + size], as: UTF8.self)
-        }
-    }
-
-    /// Whether the two nodes may have a link: one of them dials with a secret that the other one accepts, as far as both tell.
-    func sharesSecret(with other: Self) -> Bool {
-        guard let own = secretIdentities.first, let its = other.secretIdentities.first else { return true }
-        return other.secretIdentities.contains(own) || secretIdentities.contains(its)
     }
 }
 

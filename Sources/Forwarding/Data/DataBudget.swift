@@ -25,12 +25,12 @@ final class DataBudget {
     var peerCount = 0
     var heldBytes = 0
     var queuedBytes = 0
+    // What follows is accessed in one step at a time, for each turn or packet, so accesses are not checked.
+
     /// Peers that found no packets left, in the order in which they are served. Their packets go before those of others.
-    var waiting: [PeerID] = []
-    /// When the next turn is due at the latest, while peers wait for it.
-    private(set) var nextTurnAt: Instant?
-    /// Packets with data that may still leave in this turn. It is accessed in one step at a time, for each packet, so accesses
-    /// are not checked.
+    @exclusivity(unchecked) private var waiting: [PeerID] = []
+    @exclusivity(unchecked) private var nextTurn: Instant?
+    /// Packets with data that may still leave in this turn.
     @exclusivity(unchecked) private var packetsLeft = DataBudget.packetsPerTurnMax
     /// Packets are written here; at least as long as the longest one.
     var packet = [UInt8](repeating: 0, count: 1_200)
@@ -43,9 +43,23 @@ final class DataBudget {
     /// A packet with data leaves.
     func takePacket() { unsafe packetsLeft -= 1 }
 
+    /// Whether peers found no packets left.
+    var hasWaiting: Bool { unsafe !waiting.isEmpty }
+    /// When the next turn is due at the latest, while peers wait for it.
+    var nextTurnAt: Instant? { unsafe nextTurn }
+
+    func addWaiting(_ peer: PeerID) { unsafe waiting.append(peer) }
+    func takeWaiting() -> [PeerID] {
+        let taken = unsafe waiting
+        unsafe waiting = []
+        return taken
+    }
+    /// Puts those that were not served before those that wait since then.
+    func putBack(_ peers: ArraySlice<PeerID>) { unsafe waiting.insert(contentsOf: peers, at: 0) }
+
     func turnEnded(at now: Instant) {
         unsafe packetsLeft = Self.packetsPerTurnMax
-        nextTurnAt = waiting.isEmpty ? nil : now + .milliseconds(1)
+        unsafe nextTurn = waiting.isEmpty ? nil : now + .milliseconds(1)
     }
 
     // MARK: - Memory

@@ -1,3 +1,5 @@
+public import MediaTypes
+
 /// What went over the data channels of a loop's peers since it started.
 public struct DataCounters: Sendable {
     /// SCTP associations that were established.
@@ -18,12 +20,34 @@ public struct DataCounters: Sendable {
     public var channelsOverflowed: UInt64 = 0
     /// Channels that were refused: too many, or a second one of a stream.
     public var channelsRefused: UInt64 = 0
-    /// Associations that were ended because all data on the loop takes too much memory.
-    public var associationsAborted: UInt64 = 0
-    /// Associations that were ended because their peers caused more work than their budget allows.
-    public var associationsEndedForWork: UInt64 = 0
-    /// Associations that were ended because data was held for them and nothing moved on for 60 s.
-    public var associationsStalled: UInt64 = 0
+    /// Associations that the node ended, by reason.
+    public var associationsEnded = DataAssociationEnds()
 
     public init() {}
+}
+
+/// How many SCTP associations a loop ended, by reason. No dictionary, because counters are copied on the hot path.
+public struct DataAssociationEnds: Hashable, Sendable {
+    private var work: UInt64 = 0
+    private var flood: UInt64 = 0
+    private var stalled: UInt64 = 0
+    private var memory: UInt64 = 0
+    private var violation: UInt64 = 0
+
+    public init() {}
+
+    public subscript(reason: DataAssociationEnd) -> UInt64 {
+        get { self[keyPath: Self.count(of: reason)] }
+        set { self[keyPath: Self.count(of: reason)] = newValue }
+    }
+
+    private static func count(of reason: DataAssociationEnd) -> WritableKeyPath<Self, UInt64> {
+        switch reason {
+        case .work: \.work
+        case .flood: \.flood
+        case .stalled: \.stalled
+        case .memory: \.memory
+        case .violation: \.violation
+        }
+    }
 }

@@ -36,9 +36,13 @@ extension Forwarder {
     func serveData(of peer: Peer, at now: Instant, into batch: DatagramBatch) -> Bool {
         guard let data = peer.transport.data, peer.isConnected else { return true }
         let id = peer.id
-        data.value.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
+        let end = data.value.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
+        if let end {
+            counters.data.associationsEnded[end] &+= 1
+            emit(.dataEnded(end), of: id)
+        }
         peer.transport.flushData(rate: peer.dataRate, &counters, at: now, into: batch)
-        if data.value.mustWaitForTurn() { dataBudget.waiting.append(id) }
+        if data.value.mustWaitForTurn() { dataBudget.addWaiting(id) }
         guard data.value.isClosed(at: now) else { return true }
         removePeer(id, at: now, into: batch)
         return false
@@ -46,9 +50,8 @@ extension Forwarder {
 
     /// Serves peers that found no packets left in an earlier turn, in their order, while this one has packets.
     func serveWaitingData(_ serve: (Peer) -> Void) {
-        guard !dataBudget.waiting.isEmpty, dataBudget.hasTurn else { return }
-        let waiting = dataBudget.waiting
-        dataBudget.waiting = []
+        guard dataBudget.hasWaiting, dataBudget.hasTurn else { return }
+        let waiting = dataBudget.takeWaiting()
         var next = 0
         while next < waiting.count, dataBudget.hasTurn {
             let id = waiting[next]
@@ -57,7 +60,7 @@ extension Forwarder {
             data.value.turnCame()
             serve(peer)
         }
-        dataBudget.waiting.insert(contentsOf: waiting[next...], at: 0)
+        dataBudget.putBack(waiting[next...])
     }
 }
 

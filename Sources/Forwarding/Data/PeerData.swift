@@ -147,7 +147,6 @@ struct PeerData: ~Copyable {
         counters.data.channelsRefused &+= status.refusedChannels &- counted.refusedChannels
         counted = status
         guard budget.exceedsHeld(status.heldBytes), !status.hasEnded else { return }
-        counters.data.associationsAborted &+= 1
         channels.abort()
         status = channels.status()
     }
@@ -155,19 +154,27 @@ struct PeerData: ~Copyable {
     // MARK: - Events
 
     /// Hands out what happened, as far as there is credit.
-    mutating func takeEvents(_ counters: inout ForwarderCounters, at now: Instant, _ body: (DataEvent) -> Void) {
+    /// - Returns: why the node ended the association, if that is among it.
+    mutating func takeEvents(
+        _ counters: inout ForwarderCounters,
+        at now: Instant,
+        _ body: (DataEvent) -> Void
+    ) -> DataAssociationEnd? {
         if !events.isEmpty {
             for event in events { body(event) }
             events.removeAll()
         }
         var hasTaken = false
         defer { if hasTaken { noteStatus(&counters) } }
+        var end: DataAssociationEnd?
         while credit.hasRoom {
-            guard let event = channels.nextEvent(at: now) else { return }
+            guard let event = channels.nextEvent(at: now) else { return end }
             hasTaken = true
+            if case .ended(let reason) = event { end = DataAssociationEnd(reason) }
             if let event = translate(event, &counters) { body(event) }
         }
         retryAt = earliest(retryAt, now + Self.creditRetry)
+        return end
     }
 
     private mutating func translate(_ event: DataChannelEvent, _ counters: inout ForwarderCounters) -> DataEvent? {
@@ -194,19 +201,10 @@ struct PeerData: ~Copyable {
             guard let index = index(of: stream) else { return nil }
             let channel = known.remove(at: index)
             return .closed(channel.id, label: channel.parameters.label, .closed)
-        case .ended(let reason):
-            count(reason, &counters)
+        case .ended:
             events += known.map { .closed($0.id, label: $0.parameters.label, .associationEnded) }
             known = []
             return nil
-        }
-    }
-
-    private func count(_ reason: AssociationEnd, _ counters: inout ForwarderCounters) {
-        switch reason {
-        case .violation(.excessiveWork): counters.data.associationsEndedForWork &+= 1
-        case .violation(.noProgress): counters.data.associationsStalled &+= 1
-        default: break
         }
     }
 
@@ -393,6 +391,21 @@ final class PeerDataBox {
     @exclusivity(unchecked) private var storage: PeerData
 
     init(_ value: consuming PeerData) { unsafe storage = value }
+}
+
+extension DataAssociationEnd {
+    /// `nil` unless the node ended the association for what the peer did.
+    init?(_ end: AssociationEnd) {
+        switch end {
+        case .shutDown, .abortedByPeer, .restartedByPeer, .timedOut: return nil
+        // ``PeerData`` aborts for no other reason.
+        case .aborted: self = .memory
+        case .violation(.excessiveWork): self = .work
+        case .violation(.flood): self = .flood
+        case .violation(.noProgress), .violation(.windowStuck): self = .stalled
+        case .violation: self = .violation
+        }
+    }
 }
 
 extension DataChannelParameters {

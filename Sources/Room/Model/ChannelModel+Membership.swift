@@ -31,7 +31,7 @@ extension ChannelModel {
         var participant = Participant(request, role: firstRole(of: request), as: place, at: now)
         participant.mutedByOperator = hold(of: participant.member.clientID).muted
         participant.resumption = resumeSecret.map(Resumption.init)
-        participant.changes = OwnChanges(limits: limits, at: now.instant)
+        participant.changes = OwnChanges(limits: limits)
         scheduleSetupTimeout(&participant)
         state.add(participant)
         participantOfPeer[participant.peer] = participant.id
@@ -264,8 +264,8 @@ extension ChannelModel {
             setupAdvanced(of: id, to: setup, peer, into: &effects)
         case .formatUnsupported(let slot, let codec):
             formatUnsupported(codec, in: slot, of: id, into: &effects)
-        // The owner of the model connects the slot again.
-        case .data, .sourceLost: break
+        // The owner of the model handles them.
+        case .data, .dataEnded, .sourceLost: break
         }
         return effects
     }

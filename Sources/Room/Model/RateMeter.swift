@@ -1,10 +1,10 @@
 package import Wire
 
-/// What was taken of a rate: messages, bytes of content, or deliveries.
+/// What was taken of a rate: messages, bytes of content, deliveries, or changes.
 ///
 /// A burst may be taken at once. Whoever takes something while there is room may exceed the burst by it, and then waits until
 /// that is paid for. So a taker need not know beforehand how much a message takes.
-package struct RateMeter: Sendable {
+package struct RateMeter: Sendable, Codable {
     /// The longest time that is paid for behind a burst.
     private static let debtMax = Interval.seconds(60)
     /// The most that counts of one call, so that the arithmetic does not overflow.
@@ -46,5 +46,13 @@ package struct RateMeter: Sendable {
     package mutating func take(_ count: Int = 1, at now: Instant, perSecond rate: Int? = nil) {
         let time = Self.time(toPay: count, perSecond: min(rate ?? perSecond, perSecond))
         paidAt = min(max(paidAt, now) + time, now + burst + Self.debtMax)
+    }
+
+    /// Takes something if all of it is within the burst. For a taker that knows how much that is.
+    package mutating func takeIfRoom(for count: Int = 1, at now: Instant) -> Bool {
+        let paid = max(paidAt, now) + Self.time(toPay: count, perSecond: perSecond)
+        guard perSecond > 0, paid <= now + burst else { return false }
+        paidAt = paid
+        return true
     }
 }

@@ -106,6 +106,11 @@ actor ChannelActor {
             case .data(let event):
                 data.enqueue(event, from: peer, at: context.environment.clock.now().instant)
                 continue
+            case .dataEnded(let reason):
+                if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
+                    context.onEvent(.dataEnded(attendance, reason))
+                }
+                continue
             case .connected:
                 if let id = model.participantOfPeer[peer], let attendance = attendance(of: id) {
                     context.onEvent(.connected(attendance))

@@ -60,6 +60,8 @@ public final class Rooms: Sendable {
         case ended(ParticipantID, EndReason, attendance: Attendance?)
         /// A slot's source sends a codec that the viewer did not negotiate.
         case formatUnsupported(Attendance, slot: MID, CodecName)
+        /// The node ended the association of a participant's data channels. There is one event for a participant at most.
+        case dataEnded(Attendance, DataAssociationEnd)
         /// The media plane refused a connection of a slot, for example because one end is leaving.
         case subscriptionFailed(slot: TrackID, String)
         /// For webhooks and statistics. The reports of one channel are in order.

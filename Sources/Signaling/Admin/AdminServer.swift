@@ -27,8 +27,7 @@ public struct AdminServer: Service {
     ///     DNS rebinding by web pages.
     ///   - origins: The web origins that may use the API; `*` for all.
     ///   - metrics: Makes the Prometheus text of one scrape.
-    ///   - isReady: Whether the node accepts new clients.
-    ///   - whyNotReady: Why it does not, in one line for operators.
+    ///   - whyNotReady: Why the node accepts no new clients, in one line for operators; `nil` while it does.
     ///   - stalledLoops: The names of the loops that serve nobody; with any the node is neither alive nor ready.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
@@ -42,8 +41,7 @@ public struct AdminServer: Service {
         origins: [String] = [],
         logger: Logger,
         metrics: @escaping @Sendable () async -> String,
-        isReady: @escaping @Sendable () async -> Bool,
-        whyNotReady: @escaping @Sendable () async -> String = { "takes no new clients" },
+        whyNotReady: @escaping @Sendable () async -> String?,
         stalledLoops: @escaping @Sendable () -> [String] = { [] },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) {
@@ -58,7 +56,6 @@ public struct AdminServer: Service {
                 hosts: isLoopback ? HostNames(hostNames) : nil,
                 origins: Set(origins),
                 metrics: metrics,
-                isReady: isReady,
                 whyNotReady: whyNotReady,
                 stalledLoops: stalledLoops
             ),
@@ -99,8 +96,7 @@ struct AdminResponder: HTTPResponder {
     var hosts: HostNames?
     let origins: Set<String>
     let metrics: @Sendable () async -> String
-    let isReady: @Sendable () async -> Bool
-    var whyNotReady: @Sendable () async -> String = { "takes no new clients" }
+    let whyNotReady: @Sendable () async -> String?
     var stalledLoops: @Sendable () -> [String] = { [] }
     /// The time limit for receiving a body.
     var bodyTimeout = Duration.seconds(10)
@@ -147,15 +143,15 @@ struct AdminResponder: HTTPResponder {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
         let response: Response
-        let stalled = ["livez", "readyz"].contains(path[0]) ? stalledLoops() : []
         switch path[0] {
-        case _ where !stalled.isEmpty:
-            response = Self.text(.serviceUnavailable, "stalled loops: \(stalled.joined(separator: " "))\n")
         case "metrics":
             response = Self.text(.ok, await metrics(), type: "text/plain; version=0.0.4; charset=utf-8")
         case "clusterz": response = cluster(request)
-        case "readyz" where !(await isReady()):
-            response = Self.text(.serviceUnavailable, "\(await whyNotReady())\n")
+        case "livez", "readyz":
+            let stalled = stalledLoops()
+            var trouble = stalled.isEmpty ? nil : "stalled loops: \(stalled.joined(separator: " "))"
+            if trouble == nil, path[0] == "readyz" { trouble = await whyNotReady() }
+            response = trouble.map { Self.text(.serviceUnavailable, "\($0)\n") } ?? Self.text(.ok, "ok\n")
         default:
             response = Self.text(.ok, "ok\n")
         }

@@ -45,7 +45,7 @@ struct AyameSession {
     private var phase: Phase
     private var lastMessage: Instant
     private var nextPing: Instant
-    private var budget: MessageBudget
+    private var budget = MessageBudget()
     /// The path of the room's media.
     private var media = RelayMedia.direct
     /// Whether an offer waits for the node's answer.
@@ -61,7 +61,6 @@ struct AyameSession {
         phase = .waiting(until: now + Interval(configuration.registerTimeout))
         lastMessage = now
         nextPing = now + Interval(configuration.pingInterval)
-        budget = MessageBudget(at: now)
     }
 
     /// Whether the client is not admitted, so that its messages count against the limit of its network.

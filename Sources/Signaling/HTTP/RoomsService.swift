@@ -58,6 +58,11 @@ private struct NoticeLog: Sendable {
                 "viewer cannot play the publisher's codec, so it sees nothing",
                 metadata: metadata(attendance, ["slot": "\(slot)", "codec": "\(codec.rawValue)"])
             )
+        case .dataEnded(let attendance, let reason):
+            logger.warning(
+                "the node ended the data channels of a participant",
+                metadata: metadata(attendance, ["reason": "\(reason.sentence)"])
+            )
         case .subscriptionFailed(let slot, let error):
             logger.debug("subscription refused", metadata: ["slot": "\(slot)", "error": "\(error)"])
         case .report(.sessionCreated(let session, _)):
@@ -103,6 +108,18 @@ extension EndReason {
         case .replaced: "the same user joined again"
         case .signalingLost: "its signaling broke off"
         case .rejected(let reason): reason
+        }
+    }
+}
+
+extension DataAssociationEnd {
+    fileprivate var sentence: String {
+        switch self {
+        case .work: "its packets caused more work than those of one client may cause"
+        case .flood: "it sent more control chunks or broken chunks than a working client does"
+        case .stalled: "its data took memory, and nothing moved on in time"
+        case .memory: "the data of all clients took too much memory, and its own more than its part"
+        case .violation: "it sent what SCTP or the node's description does not allow"
         }
     }
 }

@@ -1,10 +1,11 @@
+import Room
 import Wire
 
-/// A token bucket for the messages of one client: far more than any SDK sends.
+/// The messages that one client may send: far more than any SDK sends.
 ///
 /// The cost of a message grows with its values and bytes, as its parsing time does.
 struct MessageBudget {
-    /// The capacity of the bucket and its rate per second.
+    /// The cost that is free at once, and that of a second.
     private static let burst = 1_000
     private static let perSecond = 100
     /// The number of values per unit of cost. The statistics of a call with a hundred streams have 20,000 values.
@@ -12,12 +13,9 @@ struct MessageBudget {
     /// The number of bytes per unit of cost. The longest answer has 512 KiB.
     private static let bytesPerMessage = 8_192
 
-    private var available = burst
-    private var filledAt: Instant
+    private var meter = RateMeter(perSecond: perSecond, burst: burst)
 
-    init(at now: Instant) { filledAt = now }
-
-    /// The cost of a message, at most the whole bucket: the parser refuses messages that are too large.
+    /// The cost of a message, at most the whole burst: the parser refuses messages that are too large.
     static func cost(of text: String) -> Int { cost(of: text.utf8) }
 
     /// - Parameter bytes: the message in UTF-8.
@@ -26,14 +24,5 @@ struct MessageBudget {
         return min(burst, 1 + commas / valuesPerMessage + bytes.count / bytesPerMessage)
     }
 
-    mutating func take(_ cost: Int = 1, at now: Instant) -> Bool {
-        let seconds = Int((now - filledAt).nanoseconds / 1_000_000_000)
-        if seconds > 0 {
-            available = min(Self.burst, available + min(seconds, Self.burst) * Self.perSecond)
-            filledAt += .seconds(seconds)
-        }
-        guard available >= cost else { return false }
-        available -= cost
-        return true
-    }
+    mutating func take(_ cost: Int = 1, at now: Instant) -> Bool { meter.takeIfRoom(for: cost, at: now) }
 }

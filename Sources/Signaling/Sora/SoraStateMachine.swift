@@ -125,14 +125,13 @@ struct SoraStateMachine {
     /// Whether remote streams changed since the last `findStreams`.
     private var isStale = false
     private var lastMessage: Instant
-    private var budget: MessageBudget
+    private var budget = MessageBudget()
     private var generator = SystemRandomNumberGenerator()
 
     init(configuration: SoraConfiguration, at now: Instant) {
         self.configuration = configuration
         phase = .waiting(until: now + Interval(configuration.connectTimeout))
         lastMessage = now
-        budget = MessageBudget(at: now)
     }
 
     /// The client's name of itself (`sora_client`); empty before `connect`.

@@ -1,5 +1,6 @@
 import Forwarding
 import Media
+import MediaTypes
 import Metrics
 
 extension MediaMetrics {
@@ -28,19 +29,15 @@ extension MediaMetrics {
                 "Channels of signaling closed because their clients did not keep up.", data.channelsOverflowed
             ),
             ("nagare_data_channels_refused_total", "Channels of clients that were refused.", data.channelsRefused),
-            (
-                "nagare_data_associations_aborted_total",
-                "Associations ended because received data took too much memory.", data.associationsAborted
-            ),
-            (
-                "nagare_data_associations_ended_for_work_total",
-                "Associations ended because their peers caused too much work.", data.associationsEndedForWork
-            ),
-            (
-                "nagare_data_associations_stalled_total",
-                "Associations ended because data was held and nothing moved on for 60 s.", data.associationsStalled
-            ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, labels: labels, value) }
+        for reason in DataAssociationEnd.allCases {
+            page.addCounter(
+                "nagare_data_associations_ended_total",
+                help: "SCTP associations that the node ended.",
+                labels: labels + [MetricLabel("reason", reason.rawValue)],
+                data.associationsEnded[reason]
+            )
+        }
     }
 }

@@ -101,7 +101,8 @@ final class LinkPeer: LinkDelegate {
     }
 }
 
-private struct LineLog: LogHandler {
+/// Writes each line with its level and metadata.
+struct LineLog: LogHandler {
     let write: @Sendable (String) -> Void
     var logLevel = Logger.Level.debug
     var metadata: Logger.Metadata = [:]

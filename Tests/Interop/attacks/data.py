@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import time
 import zlib
+from typing import AsyncIterator
 
 import websockets.asyncio.client
 from aiortc import RTCConfiguration, RTCDataChannel, RTCPeerConnection, RTCSessionDescription
@@ -24,61 +26,91 @@ CHAT = {"label": "#chat", "direction": "sendrecv", "compress": True}
 PLAIN = {"label": "#plain", "direction": "sendrecv"}
 # Ten times what one participant may send.
 MESSAGES_PER_SECOND = 10_000
+# Messages to others beyond what one participant may send.
+COUNTED = ("nagare_messages_dropped_total",)
 # What may wait in the client, in bytes.
 WAITING_MAX = 64 * 1024
+# What a client that is late does at once, before others of its process have their turn.
+BURST = 50
+
+
+async def ticks(per_second: int, end: float) -> AsyncIterator[None]:
+    """Yields at a rate, until `end`."""
+    began, count = time.monotonic(), 0
+    while (now := time.monotonic()) < end:
+        for _ in range(min(int((now - began) * per_second) + 1 - count, BURST)):
+            yield
+            count += 1
+        await asyncio.sleep(0.002)
 
 
 class Member:
-    """A Sora client without media, whose signaling is over data channels."""
+    """A Sora client without media, whose signaling is over data channels unless it joins otherwise."""
 
     def __init__(self, socket: websockets.asyncio.client.ClientConnection) -> None:
         self.socket = socket
         self.connection = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self.channels: dict[str, RTCDataChannel] = {}
-        self.received = 0
+        self.connection.on("datachannel", self._opened)
+        self._reading: asyncio.Task[None] | None = None
 
-        @self.connection.on("datachannel")
-        def _(one: RTCDataChannel) -> None:
-            self.channels[one.label] = one
-            one.on("message", self._count)
+    def _opened(self, channel: RTCDataChannel) -> None:
+        self.channels[channel.label] = channel
 
-    def _count(self, _: str | bytes) -> None:
-        self.received += 1
+    async def _read(self) -> None:
+        """Reads the WebSocket, and answers its pings."""
+        with contextlib.suppress(websockets.exceptions.ConnectionClosed):
+            async for text in self.socket:
+                if json.loads(text)["type"] == "ping":
+                    await self.socket.send(json.dumps({"type": "pong"}))
 
     @classmethod
-    async def join(cls, node: Node, channel: str, data_channels: tuple[dict, ...] = ()) -> Member:
-        """Joins, and waits until all channels are open."""
+    async def join(cls, node: Node, channel: str, data_channels: tuple[dict, ...] = (), **members: object) -> Member:
+        """Joins, and waits until it is connected and all channels are open.
+
+        `members` replace those of the first message.
+        """
         headers = {"X-Forwarded-For": "198.51.100.8"}
         member = cls(await websockets.asyncio.client.connect(node.signaling, additional_headers=headers, max_size=None))
         connect = {
             "type": "connect", "role": "recvonly", "channel_id": channel, "sora_client": "attack", "audio": False,
-            "video": False, "data_channel_signaling": True, "data_channels": list(data_channels),
+            "video": False, "data_channel_signaling": True, "data_channels": list(data_channels), **members,
         }  # fmt: skip
         await member.socket.send(json.dumps(connect))
         offer = json.loads(await member.socket.recv())
         assert offer["type"] == "offer", offer
+        member._reading = asyncio.create_task(member._read())
         await member.connection.setRemoteDescription(RTCSessionDescription(offer["sdp"], "offer"))
+        # A member with media only sends. Without a track aiortc sends no packets of it.
+        for transceiver in member.connection.getTransceivers():
+            transceiver.direction = "sendonly"
         await member.connection.setLocalDescription(await member.connection.createAnswer())
         answer = {"type": "answer", "sdp": member.connection.localDescription.sdp}
         await member.socket.send(json.dumps(answer))
-        expected = {*SIGNALING, *(one["label"] for one in data_channels)}
+        expected = {one["label"] for one in data_channels} | set(SIGNALING if connect["data_channel_signaling"] else ())
         # A handshake of aiortc on a busy machine needs a few retransmissions.
         for _ in range(600):
-            if expected <= member.channels.keys():
+            if member.connection.connectionState == "connected" and expected <= member.channels.keys():
                 return member
             await asyncio.sleep(0.05)
-        raise AssertionError(f"of {expected} only {list(member.channels)} are open")
+        raise AssertionError(
+            f"the member is {member.connection.connectionState}, and of {expected} only {list(member.channels)} are open"
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether all its channels are open."""
+        return all(one.readyState == "open" for one in self.channels.values())
 
     async def flood(self, label: str, message: bytes, end: float, per_second: int) -> int:
         """Sends a message again and again, until `end` or until the channel is closed. Returns how often."""
-        channel, sent, began = self.channels[label], 0, time.monotonic()
-        while time.monotonic() < end and channel.readyState == "open":
-            due = sent < (time.monotonic() - began) * per_second + 10
-            if due and channel.bufferedAmount < WAITING_MAX:
+        channel, sent = self.channels[label], 0
+        async for _ in ticks(per_second, end):
+            if channel.readyState != "open":
+                break
+            if channel.bufferedAmount < WAITING_MAX:
                 channel.send(message)
                 sent += 1
-            else:
-                await asyncio.sleep(0.005)
         return sent
 
     async def leave(self) -> None:

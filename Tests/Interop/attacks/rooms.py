@@ -1,7 +1,9 @@
-"""Joins that waste resources: participants that never connect, filters with many rules, channel churn."""
+"""Joins and requests that waste resources: participants that never connect, filters with many rules, channel churn, mutes
+without end."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 import time
@@ -11,6 +13,7 @@ import httpx
 import websockets.sync.client
 
 from attacks import SECONDS, Attack, Deliveries
+from attacks.data import Member, name, ticks
 from harness.node import Node
 from harness.offers import offer
 
@@ -19,6 +22,13 @@ SPEAKERS = 10
 MEMBERS = 60
 RULES = 1280
 FILTERS = 20
+# Each of ten mutes a hundred times a second, as often as a WebSocket takes a message. To tell the others of all that would be
+# 39,000 notifications a second: more than of one member in a channel of 300.
+LISTENERS, MUTERS, MUTES_PER_SECOND = 30, 10, 100
+# A member that knows of mutes, and whose own ones are told.
+SPEAKER = {"role": "sendonly", "audio": True, "data_channel_signaling": False, "nagare": {}}
+
+COUNTED = ("nagare_member_changes_limited_total{result=delayed}",)
 
 
 def _until(deadline: float, work: Callable[[int], None]) -> int:
@@ -155,9 +165,35 @@ def joins_of_one_channel(node: Node) -> int:
         return _until(time.monotonic() + SECONDS, join_and_leave)
 
 
+async def _mute(member: Member, end: float) -> int:
+    """Mutes and unmutes a member's microphone in turn. Returns how often."""
+    count = 0
+    async for _ in ticks(MUTES_PER_SECOND, end):
+        parameters = {"kind": "audio", "muted": count % 2 == 0}
+        request = {"type": "request", "id": count, "method": "setMuted", "params": parameters}
+        await member.socket.send(json.dumps(request))
+        count += 1
+    return count
+
+
+def mutes_without_end(node: Node) -> int:
+    """Mutes and unmutes members of a large channel, of which the node tells all others."""
+
+    async def run() -> int:
+        channel = name()
+        members = await asyncio.gather(*(Member.join(node, channel, **SPEAKER) for _ in range(LISTENERS + MUTERS)))
+        end = time.monotonic() + SECONDS
+        counts = await asyncio.gather(*(_mute(member, end) for member in members[:MUTERS]))
+        await asyncio.gather(*(member.leave() for member in members))
+        return sum(counts)
+
+    return asyncio.run(run())
+
+
 ATTACKS: dict[str, Attack] = {
     "channels without media": channels_without_media,
     "offers unanswered": offers_unanswered,
     "filters of many rules": filters_of_many_rules,
     "joins of one channel": joins_of_one_channel,
+    "mutes without end": mutes_without_end,
 }

@@ -42,7 +42,7 @@ private struct APIBench {
             origins: origins,
             logger: SignalingBench.quiet,
             metrics: { "" },
-            isReady: { true }
+            whyNotReady: { nil }
         )
         try await bench.test { http in
             let publisher = try await http.publish("/whip/lobby", offer).participant
@@ -498,7 +498,7 @@ struct AdminAPITests {
             access: AdminAccess(token: nil, isLoopback: true),
             origins: [],
             metrics: { "" },
-            isReady: { true },
+            whyNotReady: { nil },
             bodyTimeout: .milliseconds(50)
         )
         let (ports, announce) = AsyncStream.makeStream(of: Int.self)

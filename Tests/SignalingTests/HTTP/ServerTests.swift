@@ -94,7 +94,7 @@ struct AdminTests {
             port: 0,
             logger: SignalingBench.quiet,
             metrics: { "" },
-            isReady: { true },
+            whyNotReady: { nil },
             stalledLoops: { ["media-1", "control-0"] }
         )
         try await server.testable.test(.router) { client in
@@ -112,8 +112,7 @@ struct AdminTests {
             port: 0,
             logger: SignalingBench.quiet,
             metrics: { "nagare_rooms 0\n" },
-            isReady: { !(await rooms.isDraining) },
-            whyNotReady: { "it drains" }
+            whyNotReady: { await rooms.isDraining ? "it drains" : nil }
         )
         try await server.testable.test(.router) { client in
             let http = HTTPTester(client: client)
@@ -154,7 +153,7 @@ struct AdminTests {
             port: 0,
             logger: SignalingBench.quiet,
             metrics: { "secret" },
-            isReady: { true }
+            whyNotReady: { nil }
         )
         try await server.testable.test(.live) { client in
             for (host, status) in [("evil.example", HTTPResponse.Status.misdirectedRequest), ("localhost", .ok)] {

@@ -194,7 +194,7 @@ struct TLSTests {
             certificate: certificate,
             logger: SignalingBench.quiet,
             metrics: { "" },
-            isReady: { true },
+            whyNotReady: { nil },
             onRunning: { announce.yield($0) }
         )
         let group = ServiceGroup(services: [server], gracefulShutdownSignals: [], logger: SignalingBench.quiet)

@@ -50,7 +50,7 @@ struct KickedPlaceTests {
                 token: nil,
                 logger: SignalingBench.quiet,
                 metrics: { "" },
-                isReady: { true }
+                whyNotReady: { nil }
             )
             let token = try await Self.interrupted(bench, port)
             let room = try #require(ChannelName("room"))

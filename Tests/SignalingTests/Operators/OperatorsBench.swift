@@ -84,7 +84,7 @@ struct OperatorsBench {
             readToken: readToken,
             logger: logger,
             metrics: { "" },
-            isReady: { true }
+            whyNotReady: { nil }
         )
         try await bench.test { clients in
             try await server.testable.test(.router) { client in

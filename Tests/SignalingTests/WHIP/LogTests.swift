@@ -84,6 +84,21 @@ struct LogTests {
         }
     }
 
+    @Test func `a warning names the client whose data channels the node ended, and the reason`() async throws {
+        let log = Log()
+        let bench = try SignalingBench(onEvent: logNotices(to: log.logger))
+        try await bench.test { http in
+            let session = try await http.publish()
+            for reason in DataAssociationEnd.allCases { await bench.report(.dataEnded(reason)) }
+            let lines = log.entries("the node ended the data channels of a participant")
+            #expect(Set(lines.map { $0.fields["reason"] }).count == DataAssociationEnd.allCases.count)
+            for line in lines {
+                #expect(line.level == .warning && line.fields["channel"] == "lobby")
+                #expect(line.fields["participant"] == session.participant && line.fields["address"] != nil)
+            }
+        }
+    }
+
     @Test func `a refusal is logged with its reason, without secrets`() async throws {
         let log = Log()
         let authorizer = try #require(StaticTokenAuthorizer(token: "s3cret"))

@@ -60,8 +60,8 @@ extension AdaptationCase {
         "S8",
         "0.8 and 2.5 Mbit/s in turn, 10 s each, for 2 minutes",
         [
-            .atMost("N a swing", 1, bound: 2.5), .atMost("L", 2, "%"), .atMost("Z", 1, "%", bound: 11),
-            .atMost("Q", 150, "ms"),
+            .atMost("N a swing", 1, bound: 2.5), .atMost("L", 2, "%"), .atMost("Z", 1, "%", bound: 12.5),
+            .atMost("Q", 150, "ms", bound: 210),
         ],
         failsFor: [.neverEstimates, .flaps]
     ) { seed, fault in
