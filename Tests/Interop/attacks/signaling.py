@@ -17,18 +17,26 @@ from attacks import ATTACKER, SECONDS, Attack, Deliveries
 from harness.node import LOOPBACK, Node
 
 
+# The address of attackers that the node has to admit first. Attacks before theirs have used up what ATTACKER may request.
+MEMBER = "127.0.0.67"
+
+
 # Clients on plain sockets. A client library would use more CPU time than the node.
 
 
-def connected(node: Node, timeout: float = 2) -> socket.socket:
-    return socket.create_connection((LOOPBACK, node.http_port), timeout=timeout, source_address=(ATTACKER, 0))
+def connected(node: Node, timeout: float = 2, address: str = ATTACKER) -> socket.socket:
+    return socket.create_connection((LOOPBACK, node.http_port), timeout=timeout, source_address=(address, 0))
 
 
 def websocket(
-    node: Node, timeout: float = 2, path: str = "/signaling", tls: ssl.SSLContext | None = None
+    node: Node,
+    timeout: float = 2,
+    path: str = "/signaling",
+    tls: ssl.SSLContext | None = None,
+    address: str = ATTACKER,
 ) -> socket.socket:
     """A new WebSocket for signaling."""
-    one = connected(node, timeout)
+    one = connected(node, timeout, address)
     if tls:
         one = tls.wrap_socket(one, server_hostname=LOOPBACK)
     key = base64.b64encode(os.urandom(16)).decode()
@@ -42,8 +50,9 @@ def websocket(
         if not piece:
             raise ConnectionError("no WebSocket")
         answer += piece
-    if b" 101 " not in answer.split(b"\r\n")[0]:
-        raise ConnectionError("no WebSocket")
+    status = answer.split(b"\r\n")[0].decode()
+    if " 101 " not in status:
+        raise ConnectionError(f"no WebSocket: {status}")
     return one
 
 
@@ -250,14 +259,14 @@ def slow_readers(node: Node) -> int:
     sockets: list[socket.socket] = []
     try:
         for _ in range(30):
-            one = websocket(node)
+            one = websocket(node, address=MEMBER)
             one.sendall(frame(1, connect_message(channel, 4_000)))
             sockets.append(one)
     except OSError:
         pass
 
     def join_and_leave(end: float, delivered: Deliveries) -> None:
-        with websocket(node) as other:
+        with websocket(node, address=MEMBER) as other:
             other.sendall(frame(1, connect_message(channel, 4_000)))
             other.recv(1024)
             delivered.add()
@@ -271,7 +280,7 @@ def slow_readers(node: Node) -> int:
 
 def caller(node: Node, room: str, tls: ssl.SSLContext | None) -> socket.socket:
     """A member of a call of two, from which nothing but its acceptance was read."""
-    one = websocket(node, 5, "/relay", tls)
+    one = websocket(node, 5, "/relay", tls, MEMBER)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     one.sendall(frame(1, json.dumps({"type": "register", "roomId": room}).encode()))
     answer = b""
