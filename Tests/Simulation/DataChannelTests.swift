@@ -194,7 +194,7 @@ import Wire
         let ends: [DataAssociationEnd] = scene.world.nodeEvents.compactMap { peer, event in
             if case .dataEnded(let end) = event, peer == scene.client { end } else { nil }
         }
-        #expect(ends == [.memory] && core.counters.data.associationsEnded[.memory] == 1)
+        #expect(ends == [.memory] && core.counters.data[.memory] == 1)
         #expect(scene.nodeEvents.closed == [.closed(scene.ids.node, label: "#x", .associationEnded)])
     }
 

@@ -20,34 +20,22 @@ public struct DataCounters: Sendable {
     public var channelsOverflowed: UInt64 = 0
     /// Channels that were refused: too many, or a second one of a stream.
     public var channelsRefused: UInt64 = 0
-    /// Associations that the node ended, by reason.
-    public var associationsEnded = DataAssociationEnds()
-
-    public init() {}
-}
-
-/// How many SCTP associations a loop ended, by reason. No dictionary, because counters are copied on the hot path.
-public struct DataAssociationEnds: Hashable, Sendable {
-    private var work: UInt64 = 0
-    private var flood: UInt64 = 0
-    private var stalled: UInt64 = 0
-    private var memory: UInt64 = 0
-    private var violation: UInt64 = 0
+    private var ended: [5 of UInt64] = .init(repeating: 0)
 
     public init() {}
 
-    public subscript(reason: DataAssociationEnd) -> UInt64 {
-        get { self[keyPath: Self.count(of: reason)] }
-        set { self[keyPath: Self.count(of: reason)] = newValue }
-    }
+    /// SCTP associations that the node ended.
+    public subscript(_ reason: DataAssociationEnd) -> UInt64 { ended[Self.index(reason)] }
 
-    private static func count(of reason: DataAssociationEnd) -> WritableKeyPath<Self, UInt64> {
+    mutating func end(_ reason: DataAssociationEnd) { ended[Self.index(reason)] &+= 1 }
+
+    private static func index(_ reason: DataAssociationEnd) -> Int {
         switch reason {
-        case .work: \.work
-        case .flood: \.flood
-        case .stalled: \.stalled
-        case .memory: \.memory
-        case .violation: \.violation
+        case .work: 0
+        case .flood: 1
+        case .stalled: 2
+        case .memory: 3
+        case .violation: 4
         }
     }
 }

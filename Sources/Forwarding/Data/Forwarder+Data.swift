@@ -38,7 +38,7 @@ extension Forwarder {
         let id = peer.id
         let end = data.value.takeEvents(&counters, at: now) { emit(.data($0), of: id) }
         if let end {
-            counters.data.associationsEnded[end] &+= 1
+            counters.data.end(end)
             emit(.dataEnded(end), of: id)
         }
         peer.transport.flushData(rate: peer.dataRate, &counters, at: now, into: batch)

@@ -60,7 +60,7 @@ struct PeerData: ~Copyable {
     private var retryAt: Instant?
     /// The last turn had no packets left for what it sends.
     private var lacksTurn = false
-    /// Whether it is among those that ``DataBudget/waiting`` has.
+    /// Whether it is among those that wait in the ``DataBudget``.
     private var isWaiting = false
     /// All channels are being closed until then.
     private(set) var closesAt: Instant?
@@ -363,14 +363,14 @@ struct PeerData: ~Copyable {
         noteStatus(&counters)
     }
 
-    /// Whether the peer is to be added to ``DataBudget/waiting``, once.
+    /// Whether the peer is to wait in the ``DataBudget``. True once for each wait.
     mutating func mustWaitForTurn() -> Bool {
         guard lacksTurn, !isWaiting else { return false }
         isWaiting = true
         return true
     }
 
-    /// It is its turn, and it is not in ``DataBudget/waiting`` any more.
+    /// It is its turn, and it does not wait in the ``DataBudget`` any more.
     mutating func turnCame() { isWaiting = false }
 
     private mutating func nextPacket(mayLeave: Bool, at now: Instant) -> OutgoingPacket? {

@@ -36,7 +36,7 @@ extension MediaMetrics {
                 "nagare_data_associations_ended_total",
                 help: "SCTP associations that the node ended.",
                 labels: labels + [MetricLabel("reason", reason.rawValue)],
-                data.associationsEnded[reason]
+                data[reason]
             )
         }
     }

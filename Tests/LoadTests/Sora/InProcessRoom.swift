@@ -18,6 +18,9 @@ actor InProcessRoom {
         let receives: Bool
         var session: OfferedDescription
         var isAdded = false
+        var isConnected = false
+        /// Its next offer is no SDP.
+        var isSpoiled = false
         var publishes: [ReceiveTrackParameters] = []
     }
     private struct Message: Decodable {
@@ -44,8 +47,6 @@ actor InProcessRoom {
     /// Later offers that are no SDP, before the others are as they should be. The media of their members end with them. They wait
     /// until their members are connected: a client sets its media up for half a minute.
     private var spoiledOffers: Int
-    private var waitingSpoiled: Set<UInt64> = []
-    private var connected: Set<UInt64> = []
     private(set) var pongs = 0
     private(set) var goodbyes = 0
     private(set) var renegotiations = 0
@@ -102,13 +103,14 @@ actor InProcessRoom {
 
     private func take(_ events: [(PeerID, PeerEvent)]) async {
         for case (let id, .connected) in events {
-            connected.insert(id.rawValue)
-            if waitingSpoiled.remove(id.rawValue) != nil { await spoil(id.rawValue) }
+            members[id.rawValue]?.isConnected = true
+            await spoil(id.rawValue)
         }
     }
 
     private func spoil(_ number: UInt64) async {
-        guard let member = members[number] else { return }
+        guard let member = members[number], member.isSpoiled, member.isConnected else { return }
+        members[number]?.isSpoiled = false
         member.connection.send(#"{"type":"re-offer","sdp":"spoiled"}"#)
         await media.removePeer(member.id)
     }
@@ -166,7 +168,8 @@ actor InProcessRoom {
         if member.isAdded { renegotiations += 1 }
         if member.isAdded, spoiledOffers > 0 {
             spoiledOffers -= 1
-            if connected.contains(number) { Task { await spoil(number) } } else { waitingSpoiled.insert(number) }
+            members[number]?.isSpoiled = true
+            Task { await spoil(number) }
             return
         }
         let sdp = member.session.makeOffer(streams(for: number), using: &generator)
