@@ -51,6 +51,7 @@ package enum Workloads {
             Factory("feedback, NACK") { lossDetection() },
             Factory("feedback, report", unit: "report") { report() },
             Factory("ring") { ring() },
+            Factory("SDP, offer", unit: "offer") { offer() },
         ]
     }
 

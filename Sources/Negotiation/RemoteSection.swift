@@ -59,11 +59,7 @@ struct RemoteSection {
             ?? sessionDirection ?? .sendrecv
         isRejected = media.port == 0 && !media.attributes.has("bundle-only")
         guard let kind, !isRejected else { return }
-        codecs = Self.codecs(of: media, kind: kind)
-        listsFeedbackOnce = media.attributes.values(of: "rtcp-fb").contains {
-            FeedbackAttribute($0)
-                == FeedbackAttribute(payloadType: nil, feedback: FeedbackTypes.congestionControlFeedbackName)
-        }
+        readCodecs(of: kind)
         try readStreams(layerDirection: layerDirection)
     }
 
@@ -177,8 +173,8 @@ struct RemoteSection {
 }
 
 extension RemoteSection {
-    /// The recognized formats of a section with feedback and RTX payload type, in the order of `m=`.
-    private static func codecs(of media: MediaDescription, kind: MediaKind) -> [CodecParameters] {
+    /// Reads the recognized formats with their feedback and RTX payload types, in the order of `m=`.
+    private mutating func readCodecs(of kind: MediaKind) {
         var maps: [PayloadType: RTPMapAttribute] = [:]
         var formats: [PayloadType: [FormatParameter]] = [:]
         var feedback: [PayloadType: FeedbackTypes] = [:]
@@ -208,10 +204,10 @@ extension RemoteSection {
             default: break
             }
         }
+        listsFeedbackOnce = commonFeedback.contains(.congestionControlFeedback)
         var seen: Set<PayloadType> = []
         let order = media.formats.compactMap { UInt8($0).flatMap(PayloadType.init(rawValue:)) }
             .filter { seen.insert($0).inserted }
-        var codecs: [CodecParameters] = []
         var retransmissions: [PayloadType: PayloadType] = [:]
         for payloadType in order {
             guard let map = maps[payloadType], !payloadType.isMistakenForRTCP else { continue }
@@ -244,7 +240,6 @@ extension RemoteSection {
             codec.name == .red
                 && !(codec.formatValue("") ?? "-").split(separator: "/").allSatisfy { opus.contains(String($0)) }
         }
-        return codecs
     }
 }
 
@@ -256,7 +251,7 @@ extension Dictionary {
 extension PayloadType {
     /// The number at the start of an attribute value. Checking it first keeps a line that is repeated a thousand times cheap.
     fileprivate init?(leading text: String) {
-        guard let number = UInt8(text.prefix { $0 != " " }) else { return nil }
+        guard let number = UInt8(Substring(text.utf8.prefix { $0 != UInt8(ascii: " ") })) else { return nil }
         self.init(rawValue: number)
     }
 

@@ -23,7 +23,7 @@ public enum CodecName: String, Hashable, Sendable, Codable, BitwiseCopyable, Cas
     public var channels: Int { kind == .audio ? 2 : 1 }
 
     /// Names compare without case in SDP (RFC 8866 §6.6).
-    public init?(sdpName: some StringProtocol) {
+    public init?(sdpName: String) {
         let lowered = sdpName.lowercased()
         guard let match = Self.allCases.first(where: { $0.rawValue.lowercased() == lowered }) else { return nil }
         self = match
@@ -50,7 +50,7 @@ public enum HeaderExtension: UInt8, Hashable, Sendable, CaseIterable {
         case .videoContentType: "http://www.webrtc.org/experiments/rtp-hdrext/video-content-type"
         }
     }
-    public init?(uri: some StringProtocol) {
+    public init?(uri: String) {
         guard let match = Self.allCases.first(where: { $0.uri == uri }) else { return nil }
         self = match
     }

@@ -192,7 +192,7 @@ private func id(_ value: UInt8) -> HeaderExtensionID? { HeaderExtensionID(rawVal
         let honest = try NegotiationServer.publish(chromium)
         #expect(chromium.contains(" \(usual)"))
         let result = try NegotiationServer.publish(chromium.replacing(" \(usual)", with: " \(odd)"))
-        let name = CodecName(sdpName: usual.prefix { $0 != "/" })
+        let name = CodecName(sdpName: String(usual.prefix { $0 != "/" }))
         let names = { (result: AnsweredOffer) in Set(result.receive.flatMap(\.codecs).map(\.name)) }
         #expect(names(honest).contains { $0 == name })
         #expect(names(result) == names(honest).filter { $0 != name }, "the others stay")

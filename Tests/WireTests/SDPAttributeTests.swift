@@ -78,6 +78,12 @@ import Wire
         #expect(SimulcastAttribute(text) == nil)
     }
 
+    @Test func `a separator before a combining mark is one`() {
+        #expect(SSRCAttribute("5 cname:\u{301}a")?.value == "\u{301}a")
+        #expect(FeedbackAttribute("96 nack \u{301}")?.feedback == "nack \u{301}")
+        #expect(FormatParametersAttribute("96 x=\u{301};y=\u{301}")?.parameters.map(\.value) == ["\u{301}", "\u{301}"])
+    }
+
     @Test func `sources have attributes and groups`() throws {
         #expect(SSRCAttribute("5 cname:a:b") == SSRCAttribute(ssrc: SSRC(rawValue: 5), name: "cname", value: "a:b"))
         #expect(SSRCAttribute("5 msid:x y")?.text == "5 msid:x y")

@@ -57,9 +57,9 @@ public struct ICECandidateAttribute: Hashable, Sendable {
 
     /// From the attribute's value, with or without the prefix `candidate:`; `nil` when it is malformed. Of what
     /// follows the type, only `tcptype` is read.
-    public init?(_ value: some StringProtocol) {
+    public init?(_ value: String) {
         let body = value.hasPrefix("candidate:") ? value.dropFirst(10) : value[...]
-        let fields = body.split(separator: " ", maxSplits: Self.fieldsMax)
+        let fields = body.parts(separatedBy: " ", maxSplits: Self.fieldsMax)
         guard fields.count >= 8, (1...32).contains(fields[0].utf8.count), let component = UInt16(fields[1]),
             let priority = UInt32(fields[3]), (1...255).contains(fields[4].utf8.count), let port = UInt16(fields[5]),
             fields[6] == "typ", let kind = Kind(rawValue: fields[7].lowercased())

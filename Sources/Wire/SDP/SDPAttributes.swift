@@ -26,12 +26,12 @@ public struct RTPMapAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 2)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 2)
         guard fields.count == 2, let payloadType = UInt8(fields[0]).flatMap(PayloadType.init(rawValue:)) else {
             return nil
         }
-        let parts = fields[1].split(separator: "/", maxSplits: 3)
+        let parts = fields[1].parts(separatedBy: "/", maxSplits: 3)
         guard parts.count == 2 || parts.count == 3, let clockRate = UInt32(parts[1]), clockRate > 0 else { return nil }
         let channels = parts.count == 3 ? UInt8(parts[2]) : 1
         guard let channels, channels > 0 else { return nil }
@@ -75,30 +75,27 @@ public struct FormatParametersAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` without a payload type or with more than ``parametersMax`` parameters.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 1)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 1)
         guard let first = fields.first, let payloadType = UInt8(first).flatMap(PayloadType.init(rawValue:)) else {
             return nil
         }
         parameters = []
         self.payloadType = payloadType
         guard fields.count == 2 else { return }
-        let parts = fields[1].split(separator: ";", maxSplits: Self.parametersMax)
+        let parts = fields[1].parts(separatedBy: ";", maxSplits: Self.parametersMax)
         guard parts.count <= Self.parametersMax else { return nil }
         for part in parts {
             let trimmed = part.trimmingSpaces
             guard !trimmed.isEmpty else { continue }
-            let key = trimmed.prefix { $0 != "=" }
-            if key.endIndex == trimmed.endIndex {
+            guard let (name, value) = trimmed.divided(at: "=") else {
                 parameters.append(Parameter(key: "", value: String(trimmed)))
-            } else {
-                // A value without a name is ignored.
-                guard !key.trimmingSpaces.isEmpty else { continue }
-                let value = trimmed[trimmed.index(after: key.endIndex)...]
-                parameters.append(
-                    Parameter(key: key.trimmingSpaces.lowercased(), value: String(value.trimmingSpaces))
-                )
+                continue
             }
+            let key = name.trimmingSpaces
+            // A value without a name is ignored.
+            guard !key.isEmpty else { continue }
+            parameters.append(Parameter(key: key.lowercased(), value: String(value.trimmingSpaces)))
         }
     }
 
@@ -122,8 +119,8 @@ public struct FeedbackAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 8)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 8)
         guard fields.count >= 2 else { return nil }
         if fields[0] == "*" {
             payloadType = nil
@@ -153,10 +150,10 @@ public struct ExtensionMapAttribute: Hashable, Sendable {
 
     /// From the attribute's value; `nil` when it is malformed or its identifier is above 255. Offerers use 4096 and up
     /// when no identifier is left (RFC 8285 §8).
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 2)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 2)
         guard fields.count >= 2 else { return nil }
-        let parts = fields[0].split(separator: "/", maxSplits: 1)
+        let parts = fields[0].parts(separatedBy: "/", maxSplits: 1)
         guard let first = parts.first, let id = UInt8(first).flatMap(HeaderExtensionID.init(rawValue:)) else {
             return nil
         }
@@ -174,11 +171,27 @@ public struct ExtensionMapAttribute: Hashable, Sendable {
     public var text: String { "\(id)\(direction.map { "/\($0.rawValue)" } ?? "") \(uri)" }
 }
 
-extension StringProtocol {
+extension StringProtocol where SubSequence == Substring {
+    /// The parts that are not empty. What follows the last of `maxSplits` separators is one part.
+    ///
+    /// SDP is divided by bytes: a separator before a combining mark is no character of its own, and characters take four times
+    /// as long to find.
+    /// - Parameter separator: An ASCII character.
+    func parts(separatedBy separator: Unicode.Scalar, maxSplits: Int = .max) -> [Substring] {
+        self[...].utf8.split(separator: UInt8(ascii: separator), maxSplits: maxSplits).map(Substring.init)
+    }
+
+    /// What is before the first separator, and what follows it; `nil` without a separator.
+    /// - Parameter separator: An ASCII character.
+    func divided(at separator: Unicode.Scalar) -> (Substring, Substring)? {
+        guard let index = utf8.firstIndex(of: UInt8(ascii: separator)) else { return nil }
+        return (self[..<index], self[utf8.index(after: index)...])
+    }
+
     /// Without spaces and tabs at both ends.
     var trimmingSpaces: Substring {
         let isSpace = { (byte: UInt8) in byte == 0x20 || byte == 0x09 }
-        var rest = Substring(self)
+        var rest = self[...]
         while let last = rest.utf8.last, isSpace(last) { rest.unicodeScalars.removeLast() }
         while let first = rest.utf8.first, isSpace(first) { rest.unicodeScalars.removeFirst() }
         return rest

@@ -101,7 +101,7 @@ extension SessionDescription {
 
 extension SDPOrigin {
     init?(parsing value: String) {
-        let fields = value.split(separator: " ", maxSplits: 3)
+        let fields = value.parts(separatedBy: " ", maxSplits: 3)
         guard fields.count == 4 else { return nil }
         let isNumber = { (field: Substring) in
             field.utf8.count <= 40 && field.utf8.allSatisfy { (0x30...0x39).contains($0) }
@@ -173,19 +173,18 @@ struct SDPSections {
 extension SDPAttribute {
     /// From the text after `a=`; `nil` when the name is not a token (RFC 8866 §9 `att-field`).
     init?(parsing text: String) {
-        let name = text.prefix { $0 != ":" }
+        let (name, value) = text.divided(at: ":") ?? (text[...], nil)
         guard !name.isEmpty, name.utf8.allSatisfy(isTokenCharacter) else { return nil }
-        let value = name.endIndex == text.endIndex ? nil : String(text[text.index(after: name.endIndex)...])
-        self.init(String(name), value)
+        self.init(String(name), value.map(String.init))
     }
 }
 
 extension MediaDescription {
     init(mediaLine line: SDPLine) throws(SDPParseError) {
-        let fields = line.value.split(separator: " ", maxSplits: SDPLimits.formatsMax + 3)
+        let fields = line.value.parts(separatedBy: " ", maxSplits: SDPLimits.formatsMax + 3)
         guard fields.count <= SDPLimits.formatsMax + 3 else { throw .tooManyFormats(number: line.number) }
         guard fields.count >= 4, fields[0].utf8.allSatisfy(isTokenCharacter),
-            let port = fields[1].split(separator: "/", maxSplits: 1).first.flatMap({ UInt16($0) })
+            let port = fields[1].parts(separatedBy: "/", maxSplits: 1).first.flatMap({ UInt16($0) })
         else { throw .malformedField(kind: "m", number: line.number) }
         self.init(
             type: String(fields[0]),

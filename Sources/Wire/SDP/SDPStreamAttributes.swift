@@ -26,16 +26,16 @@ public struct RIDAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 2)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 2)
         guard fields.count >= 2, let rid = RID(fields[0]), let direction = StreamDirection(rawValue: String(fields[1]))
         else { return nil }
         self.init(rid: rid, direction: direction)
         guard fields.count == 3 else { return }
-        for part in fields[2].split(separator: ";", maxSplits: 16) {
+        for part in fields[2].parts(separatedBy: ";", maxSplits: 16) {
             let trimmed = part.trimmingSpaces
             if trimmed.hasPrefix("pt=") {
-                for text in trimmed.dropFirst(3).split(separator: ",", maxSplits: SDPLimits.formatsMax) {
+                for text in trimmed.dropFirst(3).parts(separatedBy: ",", maxSplits: SDPLimits.formatsMax) {
                     guard let payloadType = UInt8(text).flatMap(PayloadType.init(rawValue:)) else { return nil }
                     payloadTypes.append(payloadType)
                 }
@@ -77,9 +77,9 @@ public struct SimulcastAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed or has more than ``streamsMax`` streams.
-    public init?(_ value: some StringProtocol) {
+    public init?(_ value: String) {
         self.init()
-        let fields = value.split(separator: " ", maxSplits: 4)
+        let fields = value.parts(separatedBy: " ", maxSplits: 4)
         guard fields.count == 2 || fields.count == 4 else { return nil }
         for index in stride(from: 0, to: fields.count, by: 2) {
             guard let streams = Self.streams(fields[index + 1]) else { return nil }
@@ -91,12 +91,12 @@ public struct SimulcastAttribute: Hashable, Sendable {
         }
     }
 
-    private static func streams(_ list: some StringProtocol) -> [[Version]]? {
-        let parts = list.split(separator: ";", maxSplits: streamsMax)
+    private static func streams(_ list: Substring) -> [[Version]]? {
+        let parts = list.parts(separatedBy: ";", maxSplits: streamsMax)
         guard !parts.isEmpty, parts.count <= streamsMax else { return nil }
         var streams: [[Version]] = []
         for part in parts {
-            let names = part.split(separator: ",", maxSplits: streamsMax)
+            let names = part.parts(separatedBy: ",", maxSplits: streamsMax)
             guard !names.isEmpty, names.count <= streamsMax else { return nil }
             var versions: [Version] = []
             for name in names {
@@ -136,17 +136,16 @@ public struct SSRCAttribute: Hashable, Sendable {
 
     /// From the attribute's value; `nil` when it is malformed. An SSRC without an attribute, as some senders write it,
     /// has an empty name.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 1)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 1)
         guard let first = fields.first, let number = UInt32(first) else { return nil }
         let rest = fields.count == 2 ? fields[1] : ""
-        let name = rest.prefix { $0 != ":" }
-        guard !name.isEmpty || rest.isEmpty else { return nil }
-        self.init(
-            ssrc: SSRC(rawValue: number),
-            name: String(name),
-            value: name.endIndex == rest.endIndex ? nil : String(rest[rest.index(after: name.endIndex)...])
-        )
+        guard let (name, value) = rest.divided(at: ":") else {
+            self.init(ssrc: SSRC(rawValue: number), name: String(rest))
+            return
+        }
+        guard !name.isEmpty else { return nil }
+        self.init(ssrc: SSRC(rawValue: number), name: String(name), value: String(value))
     }
 
     /// The attribute's value.
@@ -170,8 +169,8 @@ public struct SSRCGroupAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: Self.sourcesMax + 1)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: Self.sourcesMax + 1)
         guard fields.count >= 2, fields.count <= Self.sourcesMax + 1 else { return nil }
         semantics = String(fields[0])
         ssrcs = []
@@ -198,8 +197,8 @@ public struct GroupAttribute: Hashable, Sendable {
     }
 
     /// From the attribute's value; `nil` when it is malformed or has more than `SDPLimits.mediaSectionsMax` entries.
-    public init?(_ value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: SDPLimits.mediaSectionsMax + 1)
+    public init?(_ value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: SDPLimits.mediaSectionsMax + 1)
         guard let first = fields.first, fields.count <= SDPLimits.mediaSectionsMax + 1 else { return nil }
         semantics = String(first)
         mids = []
@@ -216,14 +215,14 @@ public struct GroupAttribute: Hashable, Sendable {
 extension Fingerprint {
     /// From the value of `a=fingerprint`: algorithm, space, hexadecimal pairs in either case, separated by colons.
     /// `nil` when it is malformed or the algorithm is not supported, such as SHA-1.
-    public init?(attribute value: some StringProtocol) {
-        let fields = value.split(separator: " ", maxSplits: 2)
+    public init?(attribute value: String) {
+        let fields = value.parts(separatedBy: " ", maxSplits: 2)
         guard fields.count == 2, let algorithm = Algorithm(rawValue: fields[0].lowercased()),
             fields[1].utf8.count == algorithm.byteCount * 3 - 1
         else { return nil }
         var digest: [UInt8] = []
-        for pair in fields[1].split(separator: ":", omittingEmptySubsequences: false) {
-            guard pair.utf8.count == 2, pair.utf8.allSatisfy(isAlphanumeric), let byte = UInt8(pair, radix: 16) else {
+        for pair in fields[1].utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false) {
+            guard pair.count == 2, pair.allSatisfy(isAlphanumeric), let byte = UInt8(Substring(pair), radix: 16) else {
                 return nil
             }
             digest.append(byte)
