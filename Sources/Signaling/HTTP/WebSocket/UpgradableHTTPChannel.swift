@@ -48,6 +48,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             )
         }
         return channel.eventLoop.makeCompletedFuture {
+            try boundReads(of: channel)
             if isProxy, costs.clients.proxies.header == .proxyProtocol {
                 try channel.pipeline.syncOperations.addHandler(proxyHandler(channel), position: .first)
             }
@@ -82,6 +83,15 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             try pipeline.addHandler(FirstRequestHandler(timeout: TimeAmount(idleTimeout)))
             return Value(channel: channel, negotiated: negotiated)
         }
+    }
+
+    /// TLS and the decoders keep a buffer each, as large as the most that one turn of the loop has read. NIO's four reads of up to
+    /// 64 KiB are 0.5 MiB for each connection that has received much once.
+    private func boundReads(of channel: any Channel) throws {
+        let tlsRecordBytesMax = 16 * 1024
+        let allocator = AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 2_048, maximum: tlsRecordBytesMax)
+        try channel.syncOptions?.setOption(.recvAllocator, value: allocator)
+        try channel.syncOptions?.setOption(.maxMessagesPerRead, value: 1)
     }
 
     /// The first handler of the pipeline, before TLS.
