@@ -10,7 +10,6 @@ import Testing
         record.zone = "eu-1"
         record.publicURL = "https://a.example.net"
         record.linkAddress = "10.0.0.1:7100"
-        record.mediaAddresses = ["203.0.113.7:7000", "[2001:db8::7]:7000"]
         record.build = "0.3.0"
         record.setLoad(0.42)
         record.members = 1_234
@@ -47,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "", "x", "[]", "{}", #"{"s":"gone"}"#, #"{"s":"ready","l":101}"#, #"{"s":"ready","a":["x",1]}"#,
+        "", "x", "[]", "{}", #"{"s":"gone"}"#, #"{"s":"ready","l":101}"#,
         #"{"s":"ready","m":-1}"#, #"{"s":"ready","u":7}"#,
     ])
     func `what is no record is refused`(text: String) { #expect(NodeRecord(encoded: text) == nil) }

@@ -60,7 +60,6 @@ import Wire
             record.build = "1.20.3"
             record.publicURL = "https://node-123.example.com"
             record.linkAddress = "10.123.123.123:7400"
-            record.mediaAddresses = ["203.0.113.123:7000"]
             record.setLoad(Double.random(in: 0...1, using: &generator))
             record.members = Int.random(in: 0...2_000, using: &generator)
             record.rooms = Int.random(in: 0...100, using: &generator)

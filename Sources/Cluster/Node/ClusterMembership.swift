@@ -256,15 +256,6 @@ package actor ClusterMembership {
         set(record)
     }
 
-    /// Sets what is known only when the listeners are up.
-    package func setAddresses(link: String, publicURL: String, media: [String]) {
-        var record = membership.record
-        record.linkAddress = link
-        record.publicURL = publicURL
-        record.mediaAddresses = media
-        set(record)
-    }
-
     private func set(_ record: NodeRecord) {
         do throws(RecordTooLong) {
             try membership.setRecord(record)

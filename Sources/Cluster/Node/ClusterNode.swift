@@ -183,11 +183,6 @@ package final class ClusterNode: Sendable {
     /// Sets whether the node takes new rooms, for the other nodes.
     package func setState(_ state: NodeRecord.State) async { await membership.setState(state) }
 
-    /// Sets the addresses that are known when the listeners are up.
-    package func setAddresses(publicURL: String, media: [String]) async {
-        await membership.setAddresses(link: configuration.linkAddress, publicURL: publicURL, media: media)
-    }
-
     /// Tells the others that the node stops. Its rooms have ended before.
     package func stop() async {
         await membership.leaveStore()

@@ -29,8 +29,6 @@ public struct NodeRecord: Hashable, Sendable {
     public var publicURL = ""
     /// Where other nodes reach it.
     public var linkAddress = ""
-    /// Where media reaches it.
-    public var mediaAddresses: [String] = []
     public var build = ""
     /// In per cent of what the node can carry, a multiple of ``loadStep``.
     public private(set) var load = 0
@@ -68,7 +66,6 @@ public struct NodeRecord: Hashable, Sendable {
         where !text.isEmpty {
             object[name] = .string(text)
         }
-        if !mediaAddresses.isEmpty { object["a"] = .array(mediaAddresses.map(JSONValue.string)) }
         let text = JSONValue.object(object).text
         return text.utf8.count <= Self.bytesMax - Self.signatureBytes ? text : nil
     }
@@ -86,7 +83,6 @@ public struct NodeRecord: Hashable, Sendable {
             publicURL = try fields.string("u") ?? ""
             linkAddress = try fields.string("k") ?? ""
             build = try fields.string("b") ?? ""
-            mediaAddresses = try fields.strings("a", countMax: 16) ?? []
             load = try fields.integer("l", 0...100) ?? 0
             members = try fields.integer("m", 0...Int(Int32.max)) ?? 0
             rooms = try fields.integer("n", 0...Int(Int32.max)) ?? 0
