@@ -60,6 +60,8 @@ public final class SignalingStatistics: Sendable {
         case eventStreams = "event_streams"
         /// A slow client was closed because the unsent bytes of all clients reached their limit.
         case slowReader = "slow_reader"
+        /// A slow client was closed because the bytes of messages that have not arrived whole reached their limit.
+        case slowSender = "slow_sender"
         /// A connection of a proxy without a valid PROXY protocol header.
         case proxyHeader = "proxy_header"
         /// A newcomer while more joined at once than the node serves beside its calls. Of a cluster only.

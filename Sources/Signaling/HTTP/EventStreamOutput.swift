@@ -7,10 +7,10 @@ import Room
 final class EventStreamOutput: Sendable {
     private let connection: any Channel
     private let timeout: TimeAmount
-    private let outbound: OutboundBudget
-    private let id: OutboundBudget.ID
+    private let outbound: WaitingBudget
+    private let id: WaitingBudget.ID
 
-    init(_ connection: any Channel, network: ClientNetwork, outbound: OutboundBudget, timeout: Duration) {
+    init(_ connection: any Channel, network: ClientNetwork, outbound: WaitingBudget, timeout: Duration) {
         self.connection = connection
         self.timeout = TimeAmount(timeout)
         self.outbound = outbound

@@ -17,7 +17,7 @@ final class PublicResponder: HTTPResponder {
     let authorizer: any Authorizer
     let configuration: SignalingConfiguration
     let statistics: SignalingStatistics
-    let outbound: OutboundBudget
+    let outbound: WaitingBudget
     /// The other nodes; `nil` outside of a cluster.
     let cluster: (any SignalingCluster)?
     /// Limits newcomers; `nil` outside of a cluster.
@@ -33,7 +33,7 @@ final class PublicResponder: HTTPResponder {
         authorizer: any Authorizer,
         configuration: SignalingConfiguration,
         statistics: SignalingStatistics,
-        outbound: OutboundBudget,
+        outbound: WaitingBudget,
         cluster: (any SignalingCluster)?,
         joins: JoinGate?,
         traces: JoinTracer?,

@@ -64,7 +64,16 @@ public struct PublicServer: Service {
         let limiter = AddressLimiter(limits, statistics: signalingStatistics, logger: ownLogger)
         let clients = ClientAddresses(configuration.proxies)
         let shares = ConnectionShares(limits, statistics: signalingStatistics, logger: ownLogger)
-        let outbound = OutboundBudget(bytesMax: limits.waitingBytesMax, statistics: signalingStatistics)
+        let outbound = WaitingBudget(
+            bytesMax: limits.waitingBytesMax,
+            refusal: .slowReader,
+            statistics: signalingStatistics
+        )
+        let inbound = WaitingBudget(
+            bytesMax: limits.waitingBytesMax,
+            refusal: .slowSender,
+            statistics: signalingStatistics
+        )
         let joins =
             cluster == nil
             ? nil : JoinGate(loops: mediaLoops, statistics: signalingStatistics, now: now ?? { DeadlineTimer.now })
@@ -124,6 +133,7 @@ public struct PublicServer: Service {
         let costs = UpgradableHTTPChannel.Costs(
             statistics: signalingStatistics,
             outbound: outbound,
+            inbound: inbound,
             clients: clients,
             shares: shares
         )

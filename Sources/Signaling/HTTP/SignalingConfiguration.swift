@@ -57,8 +57,8 @@ public struct HTTPLimits: Equatable, Sendable {
     /// Further ones are closed. Clients on this machine may have three quarters of all connections. A connection of a
     /// trusted proxy counts for the client that the proxy names; with `X-Forwarded-For` only WebSockets count.
     public var connectionsPerNetworkMax: Int
-    /// The maximum memory of the unsent messages of all WebSockets and event streams together, in bytes. Beyond it the
-    /// server closes connections: of the network with the most, the client with the oldest unsent data.
+    /// The maximum memory of the unsent messages of all WebSockets and event streams together, in bytes, and of those that have
+    /// not arrived whole. Beyond it the server closes connections: of the network with the most, the client with the oldest.
     public var waitingBytesMax: Int
     /// The maximum length of a body. Offers of browsers with all codecs have less than 16 KiB.
     public var bodyBytesMax: Int

@@ -174,7 +174,8 @@ extension Limit {
             "waiting-bytes",
             \.http.waitingBytesMax,
             bytes,
-            "memory of the unsent messages of all clients together, in bytes; beyond it the slowest client is closed first"
+            "memory of the unsent messages of all clients together, and of those that have not arrived whole, in bytes; beyond "
+                + "it the slowest client is closed first"
         ),
         Limit(
             "address-request-burst",

@@ -237,6 +237,26 @@ def idle_event_streams(node: Node) -> int:
     return hold(sockets)
 
 
+# Senders that never finish.
+
+
+def unfinished_messages(node: Node) -> int:
+    """Sends most of a message of the greatest length on each of as many WebSockets as there is time for."""
+    raise_descriptor_limit()
+    head = struct.pack("!BBQ", 0x81, 0x80 | 127, 500_000) + bytes(4)
+    sockets: list[socket.socket] = []
+    end = time.monotonic() + SECONDS / 2
+    while len(sockets) < 500 and time.monotonic() < end:
+        try:
+            one = websocket(node, address=MEMBER)
+            one.sendall(head + bytes(400_000))
+            sockets.append(one)
+        except OSError:
+            # The node closed it, because too much waits for its client.
+            time.sleep(0.01)
+    return hold(sockets)
+
+
 # Readers that read nothing.
 
 
@@ -319,6 +339,7 @@ def unread_calls(node: Node, calls: int = 30, seconds: float = SECONDS, tls: ssl
     return delivered
 
 
+COUNTED = ("nagare_signaling_refused_total reason=slow_sender",)
 ATTACKS: dict[str, Attack] = {
     "zeros as JSON": zeros,
     "JSON in UTF-16": wide_characters,
@@ -332,6 +353,7 @@ ATTACKS: dict[str, Attack] = {
     "frames behind a Close": frames_behind_a_close,
     "idle connections": idle_connections,
     "idle event streams": idle_event_streams,
+    "messages that never end": unfinished_messages,
     "members that read nothing": slow_readers,
     "calls whose second member reads nothing": unread_calls,
 }

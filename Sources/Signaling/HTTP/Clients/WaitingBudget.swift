@@ -2,11 +2,12 @@ import NIOCore
 import Room
 import Synchronization
 
-/// Bounds the unsent bytes of all clients of a listener together.
+/// Bounds the bytes that wait for all clients of a listener together: those that they have not read, or those of messages that
+/// they have not sent whole.
 ///
-/// Beyond the limit it closes connections until the rest fits: of the network with the most unsent bytes, the client with
-/// the oldest unsent data. Clients whose data is new stay connected as long as closing slow ones is enough.
-final class OutboundBudget: Sendable {
+/// Beyond the limit it closes connections until the rest fits: of the network with the most waiting bytes, the client with
+/// the oldest ones. Clients whose bytes are new stay connected as long as closing slow ones is enough.
+final class WaitingBudget: Sendable {
     /// One client's connection.
     struct ID: Hashable, Sendable {
         fileprivate let rawValue: UInt64
@@ -20,12 +21,12 @@ final class OutboundBudget: Sendable {
         let owner: Owner
         let cut: @Sendable () -> Void
         var waitingBytes = 0
-        /// The unsent writes in order, with their times.
+        /// What waits, in order, with its times.
         var writes: ArraySlice<(bytes: Int, at: NIODeadline)> = []
 
         mutating func add(_ bytes: Int, at now: NIODeadline) {
             waitingBytes += bytes
-            if let last = writes.last, now - last.at < OutboundBudget.writesTogether {
+            if let last = writes.last, now - last.at < WaitingBudget.writesTogether {
                 writes[writes.endIndex - 1].bytes += bytes
             } else {
                 writes.append((bytes, now))
@@ -45,11 +46,11 @@ final class OutboundBudget: Sendable {
             }
         }
 
-        /// The time of the oldest unsent write.
+        /// The time of the oldest waiting bytes.
         var waitingSince: NIODeadline? { writes.first?.at }
 
         func isSlow(at now: NIODeadline) -> Bool {
-            waitingSince.map { now - $0 >= OutboundBudget.patience } ?? false
+            waitingSince.map { now - $0 >= WaitingBudget.patience } ?? false
         }
     }
     private struct State {
@@ -58,22 +59,26 @@ final class OutboundBudget: Sendable {
         var next: UInt64 = 0
     }
 
-    /// The age of unsent data from which its client counts as slow.
+    /// The age of waiting bytes from which its client counts as slow.
     static let patience = TimeAmount.seconds(1)
     /// Writes within this time are recorded as one, which bounds the record.
     private static let writesTogether = TimeAmount.milliseconds(100)
 
     private let bytesMax: Int
+    private let refusal: SignalingStatistics.Refusal
     private let statistics: SignalingStatistics
     private let state = Mutex(State())
 
-    /// - Parameter bytesMax: The maximum number of unsent bytes of all clients.
-    init(bytesMax: Int, statistics: SignalingStatistics) {
+    /// - Parameters:
+    ///   - bytesMax: The maximum number of waiting bytes of all clients.
+    ///   - refusal: What a client is counted as whose connection is closed.
+    init(bytesMax: Int, refusal: SignalingStatistics.Refusal, statistics: SignalingStatistics) {
         self.bytesMax = bytesMax
+        self.refusal = refusal
         self.statistics = statistics
     }
 
-    /// The number of unsent bytes.
+    /// The number of waiting bytes.
     var waitingBytes: Int { state.withLock { $0.waitingBytes } }
 
     /// Adds a client, until ``remove(_:)``.
@@ -89,7 +94,7 @@ final class OutboundBudget: Sendable {
         }
     }
 
-    /// Removes a client and its unsent bytes.
+    /// Removes a client and its waiting bytes.
     func remove(_ id: ID) {
         state.withLock { state in
             guard let client = state.clients.removeValue(forKey: id) else { return }
@@ -97,7 +102,7 @@ final class OutboundBudget: Sendable {
         }
     }
 
-    /// Changes a client's unsent bytes. Does nothing after the client was removed or cut.
+    /// Changes a client's waiting bytes. Does nothing after the client was removed or cut.
     func change(_ id: ID, by bytes: Int, at now: NIODeadline = .now()) {
         let slow = state.withLock { state -> [Client] in
             guard state.clients[id] != nil else { return [] }
@@ -117,7 +122,7 @@ final class OutboundBudget: Sendable {
             return slow
         }
         for client in slow {
-            statistics.refused(.slowReader)
+            statistics.refused(refusal)
             client.cut()
         }
     }

@@ -23,7 +23,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     /// The shared accounting of all connections.
     struct Costs: Sendable {
         let statistics: SignalingStatistics
-        let outbound: OutboundBudget
+        let outbound: WaitingBudget
+        let inbound: WaitingBudget
         let clients: ClientAddresses
         let shares: ConnectionShares
     }
@@ -121,14 +122,20 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
 
     private func webSocket(on channel: any Channel) throws -> Negotiated {
         let pipeline = channel.pipeline.syncOperations
-        guard let endpoint = try pipeline.handler(type: UpgradeFilter.self).granted else { throw NotGranted() }
+        let filter = try pipeline.handler(type: UpgradeFilter.self)
+        guard let endpoint = filter.granted else { throw NotGranted() }
+        // Before the decoder, which keeps a frame until it is complete.
+        let arrived = ArrivedBytes()
+        try pipeline.addHandler(arrived, position: .after(filter))
         try pipeline.handler(type: FirstRequestHandler.self).leave()
         try pipeline.addHandler(
             WebSocketHandler(
                 limits: webSocketLimits,
                 network: costs.clients.network(of: channel),
                 statistics: costs.statistics,
-                outbound: costs.outbound
+                outbound: costs.outbound,
+                inbound: costs.inbound,
+                arrived: arrived
             )
         )
         let webSocket = try NIOAsyncChannel<WebSocketInput, WebSocketOutput>(

@@ -18,8 +18,15 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private let limits: WebSocketLimits
     private let network: ClientNetwork
     private let statistics: SignalingStatistics
-    private let outbound: OutboundBudget
-    private var outboundID: OutboundBudget.ID?
+    private let outbound: WaitingBudget
+    private var outboundID: WaitingBudget.ID?
+    private let inbound: WaitingBudget
+    private var inboundID: WaitingBudget.ID?
+    private let arrived: ArrivedBytes
+    /// The bytes of the frames that were decoded.
+    private var decodedBytes = 0
+    /// The bytes of a frame or message that has not arrived whole, as ``inbound`` knows them.
+    private var incompleteBytes = 0
     /// `nil` until the first cheap frame.
     private var budget: FrameBudget?
     /// Whether a Close frame was sent.
@@ -64,27 +71,35 @@ final class WebSocketHandler: ChannelDuplexHandler {
     ///   - network: The client's network.
     ///   - statistics: Counts WebSockets closed because of a limit.
     ///   - outbound: Bounds the unsent bytes of all connections.
+    ///   - inbound: Bounds the bytes of incomplete messages of all connections.
+    ///   - arrived: What arrived at the decoder in front of this handler.
     init(
         limits: WebSocketLimits,
         network: ClientNetwork,
         statistics: SignalingStatistics,
-        outbound: OutboundBudget
+        outbound: WaitingBudget,
+        inbound: WaitingBudget,
+        arrived: ArrivedBytes
     ) {
         self.limits = limits
         self.network = network
         self.statistics = statistics
         self.outbound = outbound
+        self.inbound = inbound
+        self.arrived = arrived
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
         outboundID = outbound.add(from: network) { channel.close(promise: nil) }
+        inboundID = inbound.add(from: network) { channel.close(promise: nil) }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         writeDeadline?.cancel()
         closeDeadline?.cancel()
         if let outboundID { outbound.remove(outboundID) }
+        if let inboundID { inbound.remove(inboundID) }
         for frame in queue { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
         queue.removeAll()
     }
@@ -93,6 +108,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let frame = Self.unwrapInboundIn(data)
+        decodedBytes &+= frame.headerBytes &+ frame.length
         guard !isCheap(frame) || takeFrame(context) else { return tooManyFrames(context) }
         guard frame.maskKey != nil, frame.reservedBits.isEmpty else { return refuse(.protocolError, context) }
         if frame.opcode == .connectionClose { return receivedClose(frame.unmaskedData, context) }
@@ -108,6 +124,17 @@ final class WebSocketHandler: ChannelDuplexHandler {
         case .pong: break
         default: refuse(.protocolError, context)
         }
+    }
+
+    /// Tells the budget what waits for more of it to arrive. Messages that arrive in one piece cost nothing.
+    func channelReadComplete(context: ChannelHandlerContext) {
+        let bytes = max(0, arrived.count &- decodedBytes) + (message?.storageCapacity ?? 0)
+        if bytes != incompleteBytes, let inboundID {
+            let change = bytes - incompleteBytes
+            incompleteBytes = bytes
+            inbound.change(inboundID, by: change)
+        }
+        context.fireChannelReadComplete()
     }
 
     /// Whether a frame counts against the ``FrameBudget``.
@@ -326,5 +353,26 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func takenBytes(_ channel: any Channel) -> Int {
         let buffered = try? channel.syncOptions?.getOption(.bufferedWritableBytes)
         return handedBytes &- (buffered ?? 0)
+    }
+}
+
+/// Counts the bytes of a connection that arrived.
+final class ArrivedBytes: ChannelInboundHandler {
+    typealias InboundIn = ByteBuffer
+    typealias InboundOut = ByteBuffer
+
+    private(set) var count = 0
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        count &+= Self.unwrapInboundIn(data).readableBytes
+        context.fireChannelRead(data)
+    }
+}
+
+extension WebSocketFrame {
+    /// The bytes before the payload, as RFC 6455 §5.2 has a sender write them.
+    fileprivate var headerBytes: Int {
+        let lengthBytes = length < 126 ? 0 : length <= 0xFFFF ? 2 : 8
+        return 2 + lengthBytes + (maskKey == nil ? 0 : 4)
     }
 }

@@ -6,7 +6,7 @@ import Wire
 
 @testable import Signaling
 
-@Suite struct OutboundBudgetTests {
+@Suite struct WaitingBudgetTests {
     /// Who was cut off, in order.
     private final class Cuts: Sendable {
         private let names = Mutex<[Int]>([])
@@ -19,7 +19,7 @@ import Wire
 
     @Test func `clients with the oldest data of the largest network are closed first, until the rest fits`() {
         let (cuts, statistics) = (Cuts(), SignalingStatistics())
-        let budget = OutboundBudget(bytesMax: 100, statistics: statistics)
+        let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: statistics)
         let ids = [1, 2, 3, 3, 3].enumerated().map { name, network in
             budget.add(from: Self.network(network)) { cuts.add(name) }
         }
@@ -36,7 +36,7 @@ import Wire
 
     @Test func `clients with new data stay, and clients that read nothing are closed`() {
         let cuts = Cuts()
-        let budget = OutboundBudget(bytesMax: 1_000, statistics: SignalingStatistics())
+        let budget = WaitingBudget(bytesMax: 1_000, refusal: .slowReader, statistics: SignalingStatistics())
         for name in 1...9 {
             let id = budget.add(from: Self.network(name)) { cuts.add(name) }
             budget.change(id, by: 100, at: Self.second(0))
@@ -51,7 +51,7 @@ import Wire
 
     @Test func `slow clients are not closed for new data that exceeds the limit by itself`() {
         let cuts = Cuts()
-        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: SignalingStatistics())
         let slow = budget.add(from: Self.network(1)) { cuts.add(1) }
         budget.change(slow, by: 10, at: Self.second(0))
         let flood = (0..<10).map { _ in budget.add(from: Self.network(2)) { cuts.add(2) } }
@@ -61,7 +61,7 @@ import Wire
 
     @Test func `clients of a shared network count individually`() {
         let cuts = Cuts()
-        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: SignalingStatistics())
         let ids = (0..<6).map { name in budget.add(from: name == 5 ? Self.network(1) : .unknown) { cuts.add(name) } }
         for id in ids.prefix(5) { budget.change(id, by: 10, at: Self.second(0)) }
         budget.change(ids[5], by: 40, at: Self.second(0))
@@ -71,7 +71,7 @@ import Wire
 
     @Test func `clients that read, leave or were closed free their budget`() {
         let cuts = Cuts()
-        let budget = OutboundBudget(bytesMax: 100, statistics: SignalingStatistics())
+        let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: SignalingStatistics())
         let reader = budget.add(from: Self.network(1)) { cuts.add(0) }
         let slow = budget.add(from: Self.network(2)) { cuts.add(1) }
         for _ in 0..<1_000 {

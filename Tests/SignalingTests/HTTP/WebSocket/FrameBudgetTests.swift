@@ -101,7 +101,7 @@ extension WebSocketHandlerTests {
 
     @Test func `the slowest WebSocket is closed when the total of unsent bytes exceeds its limit`() throws {
         let statistics = SignalingStatistics()
-        let outbound = OutboundBudget(bytesMax: 120_000, statistics: statistics)
+        let outbound = WaitingBudget(bytesMax: 120_000, refusal: .slowReader, statistics: statistics)
         let benches = try (0..<3).map { _ in try Bench(outbound: outbound) }
         for bench in benches { try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first) }
         send(20_000, to: benches[0])
@@ -118,7 +118,7 @@ extension WebSocketHandlerTests {
     }
 
     @Test func `an unsent message counts with the memory of its buffer, and short ones with their objects`() throws {
-        let outbound = OutboundBudget(bytesMax: .max, statistics: SignalingStatistics())
+        let outbound = WaitingBudget(bytesMax: .max, refusal: .slowReader, statistics: SignalingStatistics())
         let bench = try Bench(outbound: outbound)
         try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first)
         send(4_600, to: bench)
@@ -130,7 +130,7 @@ extension WebSocketHandlerTests {
     @Test func `a WebSocket with more unsent memory than one may have is closed and freed`() throws {
         var limits = WebSocketLimits()
         limits.waitingBytesMax = 100_000
-        let outbound = OutboundBudget(bytesMax: .max, statistics: SignalingStatistics())
+        let outbound = WaitingBudget(bytesMax: .max, refusal: .slowReader, statistics: SignalingStatistics())
         let bench = try Bench(limits, outbound: outbound)
         try bench.channel.pipeline.syncOperations.addHandler(Unread(), position: .first)
         for _ in 0..<5 { send(15_000, to: bench) }

@@ -19,15 +19,23 @@ import Testing
         init(
             _ limits: WebSocketLimits = WebSocketLimits(),
             network: ClientNetwork = .unknown,
-            outbound: OutboundBudget? = nil
+            outbound: WaitingBudget? = nil,
+            inbound: WaitingBudget? = nil
         ) throws {
             channel = EmbeddedChannel(loop: loop)
+            let arrived = ArrivedBytes()
+            if inbound != nil {
+                let decoder = WebSocketFrameDecoder(maxFrameSize: limits.messageBytesMax)
+                try channel.pipeline.syncOperations.addHandlers(arrived, ByteToMessageHandler(decoder))
+            }
             try channel.pipeline.syncOperations.addHandler(
                 WebSocketHandler(
                     limits: limits,
                     network: network,
                     statistics: statistics,
-                    outbound: outbound ?? OutboundBudget(bytesMax: .max, statistics: statistics)
+                    outbound: outbound ?? WaitingBudget(bytesMax: .max, refusal: .slowReader, statistics: statistics),
+                    inbound: inbound ?? WaitingBudget(bytesMax: .max, refusal: .slowSender, statistics: statistics),
+                    arrived: arrived
                 )
             )
             try channel.connect(to: SocketAddress(ipAddress: "127.0.0.1", port: 1)).wait()
@@ -55,6 +63,38 @@ import Testing
             let code = UInt16(frame.bytes[0]) << 8 | UInt16(frame.bytes[1])
             return WebSocketClose(code, String(decoding: frame.bytes.dropFirst(2), as: UTF8.self))
         }
+    }
+
+    @Test func `what has not arrived whole is bounded for all, and waits no more when it has, or its client has gone`()
+        throws
+    {
+        let statistics = SignalingStatistics()
+        let inbound = WaitingBudget(bytesMax: 100_000, refusal: .slowSender, statistics: statistics)
+        let benches = try (0..<3).map { _ in try Bench(inbound: inbound) }
+        // The header of a frame of 50,000 bytes without a mask's bits: 2, 2 and 4 bytes.
+        let header: [UInt8] = [0x81, 0xFE, 0xC3, 0x50, 0, 0, 0, 0]
+        func send(_ bytes: [UInt8], to index: Int) throws {
+            try benches[index].channel.writeInbound(ByteBuffer(bytes: bytes))
+            benches[index].loop.run()
+        }
+        try send(header + Array(repeating: 32, count: 40_000), to: 0)
+        #expect(inbound.waitingBytes == 40_008)
+        try send(Array(repeating: 32, count: 10_000), to: 0)
+        #expect(inbound.waitingBytes == 0)
+        #expect(try benches[0].input() == .text(String(repeating: " ", count: 50_000)))
+        // A fragment waits for the rest of its message.
+        try send([0x01] + header.dropFirst() + Array(repeating: 32, count: 50_000), to: 1)
+        let fragment = inbound.waitingBytes
+        #expect((50_000...65_536).contains(fragment))
+        try send(header + Array(repeating: 32, count: 30_000), to: 2)
+        #expect(benches.allSatisfy { $0.channel.isActive })
+        try send(header + Array(repeating: 32, count: 30_000), to: 0)
+        for bench in benches { bench.loop.run() }
+        #expect(benches.map(\.channel.isActive) == [true, false, true])
+        #expect(statistics.counts.refusals == [.slowSender: 1])
+        #expect(inbound.waitingBytes == 60_016)
+        for bench in benches { _ = try? bench.channel.finish(acceptAlreadyClosed: true) }
+        #expect(inbound.waitingBytes == 0)
     }
 
     @Test func `fragments become one message, with control frames between them`() throws {
