@@ -5,18 +5,13 @@ from __future__ import annotations
 import os
 import random
 import socket
-import ssl
-import threading
 import time
-from pathlib import Path
 from typing import Callable, Iterator
 
 import httpx
 import pytest
 
 from attacks.datagrams import DATAGRAMS, KINDS, SEED, datagrams, send_all
-from attacks.signaling import unread_calls
-from harness.certificate import make_certificate
 from harness.chromium import ChromiumPage
 from harness.clocks import assert_clock
 from harness.node import LOOPBACK, Node
@@ -154,37 +149,3 @@ def test_idle_connections_do_not_block_other_clients(
     finally:
         for connection in idle:
             connection.close()
-
-
-@pytest.mark.parametrize("is_encrypted", [False, True], ids=["plain", "TLS"])
-def test_clients_that_read_nothing_take_bounded_memory_and_give_it_back(
-    own_node: Callable[..., Node], tmp_path: Path, is_encrypted: bool
-) -> None:
-    options: tuple[str, ...] = ()
-    tls = None
-    if is_encrypted:
-        certificate = make_certificate(tmp_path)
-        options = ("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key))
-        tls = ssl.create_default_context(cafile=certificate.authority)
-    node = own_node(*options)
-    # The first clients make resident what the node keeps for good.
-    assert unread_calls(node, calls=2, seconds=1, tls=tls)
-    before = peak = node.resident_kibibytes()
-    delivered: list[int] = []
-    attack = threading.Thread(target=lambda: delivered.append(unread_calls(node, seconds=6, tls=tls)))
-    attack.start()
-    while attack.is_alive():
-        peak = max(peak, node.resident_kibibytes())
-        time.sleep(0.05)
-    assert delivered and delivered[0], "an attack without a message"
-    assert node.total("nagare_signaling_refused_total", "reason=slow_reader") > 0, "no client was closed"
-    # What waits is bounded to 48 MiB for all. TLS adds about 0.2 MiB for each of the sixty connections.
-    bound = 75 if is_encrypted else 60
-    assert peak - before <= bound * 1024, f"{peak - before} KiB for clients that read nothing"
-    wait_until(
-        lambda: node.resident_kibibytes() - before <= 16 * 1024,
-        "the return of the memory",
-        60,
-        describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
-    )
-    assert httpx.get(f"{node.admin}/livez").status_code == 200

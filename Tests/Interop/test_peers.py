@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Callable, Iterator
+from typing import Callable
 
 import pytest
 
@@ -15,35 +14,12 @@ from harness.node import Node
 from harness.peers import Peer
 from harness.playback import assert_smooth, observe
 from harness.transport import TransportViewer
-from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
 StartPeer = Callable[..., Peer]
 StartTransport = Callable[..., TransportViewer]
-# ICE consent expires after 30 s (RFC 7675 §5.1).
-CONSENT_SECONDS_MAX = 45
 FRAMES_PER_SECOND_MIN = 18
 SHOWN = {"VP8": "VP8", "H264": "H.264"}
-
-
-@pytest.fixture(scope="module", autouse=True)
-def removal(node: Node) -> Iterator[Future[float]]:
-    """The seconds from the death of a publisher to its removal. The other tests run during this time."""
-    channel = "without-consent"
-    publisher = Peer("aiortc", "publish", f"{node.origin}/whip/{channel}")
-    try:
-        publisher.wait("connected", 10)
-        assert len(node.publishing(channel)) == 1
-    finally:
-        publisher.kill()
-    killed = time.monotonic()
-
-    def wait_for_removal() -> float:
-        wait_until(lambda: not node.publishing(channel), "the removal of a publisher", CONSENT_SECONDS_MAX)
-        return time.monotonic() - killed
-
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(wait_for_removal)
 
 
 @pytest.mark.parametrize("codec", ["VP8", "H264"])
@@ -99,34 +75,3 @@ def test_chromium_publishes_and_a_peer_plays(
     viewer.wait("stats", 15, width=640, height=360)
     final = viewer.end()
     assert final["status"] == 200
-
-
-def test_a_viewer_that_answers_no_checks_is_sent_nothing_after_thirty_seconds(
-    peer: StartPeer, node: Node, channel: str
-) -> None:
-    publisher = peer("aiortc", "publish", f"{node.origin}/whip/{channel}", "VP8", "--size", "160x90")
-    publisher.wait("connected", 10)
-    viewer = peer("aiortc", "watch", f"{node.origin}/whep/{channel}", "VP8", "--answers-no-checks")
-    viewer.wait("connected", 10)
-    connected = time.monotonic()
-    viewer.wait("stats", 12, frames=20)
-    meter = WaitMeter()
-
-    def stands_still() -> bool:
-        frames = viewer.last("stats")["frames"]
-        time.sleep(3)
-        return viewer.last("stats")["frames"] == frames
-
-    wait_until(stands_still, "the end of media to a viewer that answers no checks", 60)
-    seconds, wait = time.monotonic() - connected - 3, meter.lap()
-    starved = seconds >= 25 * (1 - wait.waited / wait.seconds)
-    assert_clock(seconds >= 25, f"media ended after {seconds:.1f} s, {wait}", starved or None)
-    assert_clock(seconds <= CONSENT_SECONDS_MAX, f"media ended after {seconds:.1f} s")
-    # Nobody else is affected.
-    assert len(node.publishing(channel)) == 1
-    assert publisher.end()["status"] == 200
-
-
-def test_a_publisher_without_consent_is_removed(removal: Future[float]) -> None:
-    seconds = removal.result()
-    assert_clock(seconds <= CONSENT_SECONDS_MAX, f"the removal took {seconds:.1f} s")

@@ -1,7 +1,8 @@
-"""Shares files of tests between two processes: share.py RESULTS FILE... Prints a line of files for each.
+"""Shares files of tests between three processes: share.py RESULTS FILE... Prints a line of files for each.
 
-Balances by the seconds of the last run, whose reports are RESULTS/pages-1.xml and pages-2.xml, and without one by those below.
-Rows with pictures stay in one process, so that no two of them share the processors.
+Balances by the seconds of the last run, whose reports are RESULTS/pages-1.xml and so on, and without one by those below.
+Rows with pictures stay in one process, so that no two of them share the processors. Two processes fill two processors: the third
+has rows that wait.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ GROUPS = (
     ("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),
     ("test_container", "test_package"),
 )
+WAITING = ("test_consent", "test_memory")
 
 
 def last_run(results: Path) -> dict[str, float]:
     """The seconds of each file."""
     seconds: dict[str, float] = {}
-    for report in results.glob("pages-[12].xml"):
+    for report in results.glob("pages-[123].xml"):
         for case in ElementTree.parse(report).iter("testcase"):
             name = case.get("classname", "").split(".")[-1]
             seconds[name] = seconds.get(name, 0) + float(case.get("time", "0"))
@@ -41,16 +43,19 @@ def share(files: list[str], seconds: dict[str, float]) -> list[list[str]]:
     groups: dict[object, list[str]] = {}
     for file in files:
         stem = Path(file).stem
+        if stem in WAITING:
+            continue
         key = next((group for group in GROUPS if stem in group), stem)
         groups.setdefault(key, []).append(file)
 
     def length(group: list[str]) -> float:
         return sum(seconds.get(Path(file).stem, SECONDS_OF_OTHERS) for file in group)
 
+    waiting = [file for file in files if Path(file).stem in WAITING]
     shares: list[list[str]] = [[], []]
     for group in sorted(groups.values(), key=length, reverse=True):
         min(shares, key=length).extend(group)
-    return shares
+    return [*shares, waiting]
 
 
 def main() -> None:
