@@ -18,10 +18,11 @@ struct DataRouterBench {
 
     /// A participant, with open channels. The identifier of the first is 1.
     /// - Parameter isHandled: whether the events that open them are.
-    mutating func join(_ channels: [DataChannelPlan], isHandled: Bool = true) throws -> PeerID {
+    mutating func join(_ channels: [DataChannelPlan], isHandled: Bool = true, bundle: String? = nil) throws -> PeerID {
         let number = numberNext
         numberNext += 1
         var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
+        request.bundleID = bundle
         request.data = DataPlan(channels)
         let digits = String(1_000 + number).dropFirst()
         let place = ParticipantPlace(
@@ -328,6 +329,29 @@ extension [DataRouter.Effect] {
         #expect((38_000...40_500).contains(later.deliveries.count))
         #expect(later.drops.allSatisfy { $0 == .deliveries })
         #expect(later.drops.count == 1_000 - (effects.deliveries.count + later.deliveries.count) / 500)
+    }
+
+    @Test func `a malformed message takes the deliveries of a short one, because its receivers are looked for`() throws
+    {
+        var bench = DataRouterBench()
+        let sender = try bench.join([DataRouterBench.messages(isCompressed: true)])
+        for _ in 0..<500 { _ = try bench.join([DataRouterBench.messages()]) }
+        for _ in 0..<1_000 { bench.send([1], from: sender) }
+        let (effects, work) = bench.run()
+        #expect(effects.drops == [MessageDropReason](repeating: .malformed, count: 40), "a second's worth")
+        // A step for the message that waits then.
+        let expected = 40 * (1 + 501 / 64)
+        #expect(work == expected || work == expected + 1)
+    }
+
+    @Test func `receivers that are looked at in vain take deliveries of their sender, and are work`() throws {
+        var limits = RoomLimits()
+        limits.dataDeliveriesPerSecond = 1_000
+        var bench = DataRouterBench(limits: limits)
+        let members = try (0..<160).map { _ in try bench.join([DataRouterBench.messages()], bundle: "one") }
+        for _ in 0..<1_000 { bench.send([1], from: members[0]) }
+        let (expected, work) = (100 * (1 + 160 / 64), bench.run().work)
+        #expect(work == expected || work == expected + 1, "ten deliveries a message")
     }
 
     @Test func `senders together cause no more deliveries than their channel may`() throws {

@@ -371,7 +371,12 @@ struct PeerData: ~Copyable {
     }
 
     /// It is its turn, and it does not wait in the ``DataBudget`` any more.
-    mutating func turnCame() { isWaiting = false }
+    ///
+    /// A peer without a path sends nothing in its turn, and would wait for the next one until it has a path.
+    mutating func turnCame() {
+        isWaiting = false
+        lacksTurn = false
+    }
 
     private mutating func nextPacket(mayLeave: Bool, at now: Instant) -> OutgoingPacket? {
         unsafe budget.packet.withUnsafeMutableBytes { bytes in

@@ -55,6 +55,8 @@ package struct DataRouter: Sendable {
     private static let bytesPerStep = 4_096
     private static let compressedBytesPerStep = 512
     private static let receiversPerStep = 64
+    /// Receivers that are looked at in vain for the cost of one delivery.
+    private static let lookedAtPerDelivery = 16
 
     /// The sender of a message as its receivers are told of it.
     private struct Sender {
@@ -391,7 +393,8 @@ package struct DataRouter: Sendable {
         let nodes = labelsOfNodes.filter { $0.value.contains(label) }.keys
         guard receivers.count + nodes.count > 0 else {
             members[id]?.bytes.take(message.bytes.count, at: now)
-            return .done(Step())
+            members[id]?.deliveries.take(receivers.lookedAt / Self.lookedAtPerDelivery, at: now)
+            return .done(Step(work: 1 + receivers.work))
         }
         var made = 0
         let content: [UInt8]
@@ -401,13 +404,18 @@ package struct DataRouter: Sendable {
                 members[id]?.bytes.take(count, at: now)
             }
         } catch {
-            return .done(Step(effects: [.drop(.malformed)], work: 1 + made / Self.bytesPerStep))
+            // Its receivers were looked for, as for one that is sent.
+            members[id]?.bytes.take(message.bytes.count - made, at: now)
+            members[id]?.deliveries.take(receivers.count + nodes.count, at: now)
+            let work = 1 + receivers.work + made / Self.bytesPerStep
+            return .done(Step(effects: [.drop(.malformed)], work: work))
         }
         // A message that is not compressed, or longer than its content.
         members[id]?.bytes.take(message.bytes.count - made, at: now)
         let count = Self.deliveries(of: content.count, to: receivers.count + nodes.count)
         guard count <= Self.messageSecondsMax * limits.dataDeliveriesPerSecond else {
-            return .done(Step(effects: [.drop(.deliveries)], work: 1 + made / Self.bytesPerStep))
+            let work = 1 + receivers.work + made / Self.bytesPerStep
+            return .done(Step(effects: [.drop(.deliveries)], work: work))
         }
         members[id]?.deliveries.take(count, at: now)
         deliveries.take(count, at: now, perSecond: part(count))
@@ -490,10 +498,12 @@ package struct DataRouter: Sendable {
         }
         own.take(count, at: now)
         deliveries.take(count, at: now, perSecond: part(count))
-        if remoteDeliveries.count >= Self.remoteSendersMax {
+        if remoteDeliveries[participant.id] == nil, remoteDeliveries.count >= Self.remoteSendersMax {
             remoteDeliveries = remoteDeliveries.filter { !$0.value.isPaid(at: now) }
         }
-        if remoteDeliveries.count < Self.remoteSendersMax { remoteDeliveries[participant.id] = own }
+        if remoteDeliveries[participant.id] != nil || remoteDeliveries.count < Self.remoteSendersMax {
+            remoteDeliveries[participant.id] = own
+        }
         return distribute(message, compressed: nil, nil, from: sender, to: receivers).step
     }
 
@@ -513,8 +523,10 @@ package struct DataRouter: Sendable {
     private struct Receivers {
         var addresses: [Form: [MediaLocation: [DataAddress]]] = [:]
         var count = 0
+        /// How many there were to choose from.
+        var lookedAt = 0
         /// Steps of work for finding them.
-        var work = 0
+        var work: Int { lookedAt / DataRouter.receiversPerStep }
     }
 
     private func findReceivers(of label: String, from sender: Sender) -> Receivers {
@@ -529,7 +541,7 @@ package struct DataRouter: Sendable {
                 .append(DataAddress(peer: member.peer, channel: channel))
             found.count += 1
         }
-        found.work = all.count / Self.receiversPerStep
+        found.lookedAt = all.count
         return found
     }
 

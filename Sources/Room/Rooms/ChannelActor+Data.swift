@@ -17,9 +17,11 @@ extension ChannelActor {
         let now = context.environment.clock.now().instant
         var work = 0
         while work < Self.dataWorkPerJob, let step = data.next(at: now, part: { delivered($0, at: now) }) {
-            perform(step.effects)
+            act(on: step.effects)
             work += step.work
         }
+        // Once for all: a client may open and close channels in each of them.
+        tellLabels()
         if data.hasNext(at: now) {
             dataJob = Task { await self.continueData() }
         } else if dataTimer == nil, let next = data.nextDeadline {
@@ -48,7 +50,11 @@ extension ChannelActor {
     }
 
     func perform(_ effects: [DataRouter.Effect]) {
-        defer { tellLabels() }
+        act(on: effects)
+        tellLabels()
+    }
+
+    private func act(on effects: [DataRouter.Effect]) {
         guard !effects.isEmpty else { return }
         var slowConsumers: [ParticipantID] = []
         for effect in effects {
