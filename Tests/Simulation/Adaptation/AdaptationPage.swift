@@ -70,7 +70,7 @@ enum AdaptationPage {
 extension AdaptationCase {
     static let all =
         starts + [raisedMaximum, screen, swing, between, receiverEstimate, crowd, audio] + dips
-        + [audioFirst, uplinkLoss, neighbour]
+        + [audioFirst, uplinkLoss, neighbour] + returns + [outage]
 
     /// `NAGARE_ADAPTATION_CASE` names the only case of a test run.
     static let tested: [AdaptationCase] = {

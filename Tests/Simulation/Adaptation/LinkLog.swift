@@ -55,6 +55,12 @@ final class LinkLog {
         return seen.isEmpty ? 0 : 100 * Double(seen.count { $0.wait == nil }) / Double(seen.count)
     }
 
+    /// The bytes that passed the link, in % of what it would have carried.
+    func usedPercent(of rate: Int, from start: Instant, until end: Instant) -> Double {
+        let passed = entries(start, end, without: []).reduce(0) { $0 + ($1.wait == nil ? 0 : $1.bytes) }
+        return 100 * Double(passed) * 8 / (Double(rate) * (end - start).seconds)
+    }
+
     func bytes(from start: Instant, until end: Instant) -> Int {
         entries(start, end, without: []).reduce(0) { $0 + $1.bytes }
     }

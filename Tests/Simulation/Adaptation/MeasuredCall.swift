@@ -32,12 +32,16 @@ final class MeasuredCall {
     /// Called each 50 ms.
     var onTick: (() -> Void)?
 
-    static func settings(_ source: Source) -> MediaClient.Settings {
+    static func settings(
+        _ source: Source,
+        bitrates: [Int] = bitrates,
+        hasTemporalLayers: Bool = true
+    ) -> MediaClient.Settings {
         var settings = MediaClient.Settings()
         // 50 kbit/s from the IP header on.
         settings.audioBitrate = 24_000
         settings.layerBitrates = bitrates
-        settings.video?.hasTemporalLayers = source == .camera
+        settings.video?.hasTemporalLayers = source == .camera && hasTemporalLayers
         settings.video?.keyFrameFactor = source == .camera ? 6 : 12
         settings.video?.keyFrameDelay = .milliseconds(150)
         settings.video?.sizeVariation = 0.3
@@ -48,12 +52,17 @@ final class MeasuredCall {
     /// - Parameters:
     ///   - rate: of the viewer's link in bit/s.
     ///   - roundTrip: of that link.
+    ///   - queue: the longest wait in that link's queue.
+    ///   - bitrates: of the camera's layers in bit/s.
     init(
         seed: UInt64,
         _ fault: AdaptationFault?,
         rate: Int?,
         roundTrip: Interval = .milliseconds(100),
+        queue: Interval = .milliseconds(300),
         source: Source = .camera,
+        bitrates: [Int] = bitrates,
+        hasTemporalLayers: Bool = true,
         preference: LayerPreference = LayerPreference(),
         video: [CodecParameters] = [.standard(.vp8)],
         uplink: LinkConditions = LinkConditions(delay: .milliseconds(10))
@@ -62,7 +71,7 @@ final class MeasuredCall {
         world = try World(seed: seed, estimates: true, sendRate: fault?.sendRate ?? SendRateSettings())
         world.network.standard = LinkConditions(delay: .milliseconds(10))
         publisher = try world.publish(
-            Self.settings(source),
+            Self.settings(source, bitrates: bitrates, hasTemporalLayers: hasTemporalLayers),
             rids: source == .camera ? Self.rids : [],
             layersAscend: true
         )
@@ -71,7 +80,8 @@ final class MeasuredCall {
         viewer = try world.watch(audio: [.standard(.opus)], video: video)
         world.network.conditions[viewer.address] = LinkConditions(
             delay: Interval(nanoseconds: roundTrip.nanoseconds / 2),
-            rate: rate
+            rate: rate,
+            queue: queue
         )
         link = LinkLog(viewer.address)
         picture = PictureModel(viewer)

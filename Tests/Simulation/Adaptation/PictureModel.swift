@@ -89,7 +89,7 @@ final class PictureModel {
     func began(_ step: Step, after start: Instant, lasting time: Interval = .seconds(1), until end: Instant) -> Instant?
     {
         var shown: Instant?
-        for (at, other) in changes + [(end, Step(layer: -1, temporal: 0))] {
+        for (at, other) in shownSteps(until: end) + [(end, Self.nothing)] {
             if other >= step {
                 shown = shown ?? max(at, start)
             } else if let began = shown {
@@ -98,6 +98,23 @@ final class PictureModel {
             }
         }
         return nil
+    }
+
+    private static let nothing = Step(layer: -1, temporal: 0)
+    /// A picture that stands still for longer shows nothing.
+    private static let stillMax = Interval.seconds(1)
+
+    /// When another step began to show, or nothing.
+    private func shownSteps(until end: Instant) -> [(at: Instant, step: Step)] {
+        var stops = freezes.filter { $0.length > Self.stillMax }
+        if let last = lastDecodedAt, end - last > Self.stillMax { stops.append((end, end - last)) }
+        var steps = changes
+        for stop in stops {
+            guard let before = changes.last(where: { $0.at < stop.end }) else { continue }
+            steps.append((stop.end - stop.length, Self.nothing))
+            if !changes.contains(where: { $0.at == stop.end }) { steps.append((stop.end, before.step)) }
+        }
+        return steps.sorted { $0.at < $1.at }
     }
 
     /// Changes from one step to another within a time; the first picture is none.

@@ -1,0 +1,121 @@
+import MediaTypes
+import Wire
+
+@testable import Forwarding
+
+extension AdaptationCase {
+    private typealias Step = PictureModel.Step
+
+    /// What a camera sends.
+    private struct Camera {
+        var bitrates: [Int]
+        var hasTemporalLayers: Bool
+
+        /// As `nagare load --simulcast --video-kbps 2500`.
+        static let load = Camera(bitrates: [625_000, 1_250_000, 2_500_000], hasTemporalLayers: false)
+        /// As Chromium sends 720p.
+        static let chromium = Camera(bitrates: [149_000, 598_000, 1_799_000], hasTemporalLayers: true)
+
+        func step(_ layer: Int) -> PictureModel.Step {
+            PictureModel.Step(layer: layer, temporal: hasTemporalLayers ? 2 : 0)
+        }
+    }
+
+    /// A link that is thin for 20 seconds.
+    private static func thin(
+        _ name: String,
+        _ setup: String,
+        _ camera: Camera,
+        mbits: Double,
+        low: Double,
+        roundTrip: Int = 100,
+        queue: Int = 300,
+        _ gates: [AdaptationGate]
+    ) -> AdaptationCase {
+        AdaptationCase(name, setup, gates, failsFor: [.neverEstimates]) { seed, fault in
+            let call = try MeasuredCall(
+                seed: seed,
+                fault,
+                rate: Int(mbits * 1e6),
+                roundTrip: .milliseconds(roundTrip),
+                queue: .milliseconds(queue),
+                bitrates: camera.bitrates,
+                hasTemporalLayers: camera.hasTemporalLayers
+            )
+            call.run(20)
+            let fall = call.world.now
+            call.rate = Int(low * 1e6)
+            call.run(20)
+            let rise = call.world.now
+            call.rate = Int(mbits * 1e6)
+            call.run(20)
+            return [
+                "frozen": (rise - fall).seconds * call.picture.frozenShare(from: fall, until: rise),
+                "freeze": call.picture.longestFreeze(from: fall, until: rise),
+                "N": Double(call.picture.changeCount(from: fall, until: rise)),
+                "used": call.link.usedPercent(of: Int(low * 1e6), from: fall + .seconds(5), until: rise),
+                "T picture": call.time(to: camera.step(0), after: rise),
+                "T next": call.time(to: camera.step(1), after: rise),
+                "T back": call.time(to: camera.step(2), after: rise),
+                "Q": call.link.queue95(from: fall + .seconds(3), until: rise),
+            ]
+        }
+    }
+
+    static let returns: [AdaptationCase] = [
+        thin(
+            "Return 0.6",
+            "3 Mbit/s, 0.6 from 20 to 40 s: no layer of 625, 1,250 and 2,500 kbit/s fits beside the sound",
+            .load,
+            mbits: 3,
+            low: 0.6,
+            [.atMost("T picture", 3, "s"), .atMost("T next", 5, "s"), .atMost("T back", 8, "s", bound: 1_000)]
+        ),
+        thin(
+            "Return 1",
+            "the same with 1 Mbit/s: the lowest layer fits",
+            .load,
+            mbits: 3,
+            low: 1,
+            [.atMost("frozen", 1, "s"), .atMost("T next", 5, "s"), .atMost("T back", 8, "s", bound: 1_000)]
+        ),
+        thin(
+            "Return 0.8",
+            "5 Mbit/s, 0.8 from 20 to 40 s, RTT 60 ms, a queue of 200 ms; the lowest layer fits",
+            .load,
+            mbits: 5,
+            low: 0.8,
+            roundTrip: 60,
+            queue: 200,
+            [.atMost("frozen", 1, "s", bound: 16), .atMost("N", 1), .atMost("T back", 8, "s")]
+        ),
+        thin(
+            "Return of 720p",
+            "3 Mbit/s, 0.6 from 20 to 40 s; layers of 149, 598 and 1,799 kbit/s with three temporal layers",
+            .chromium,
+            mbits: 3,
+            low: 0.6,
+            [
+                .atMost("freeze", 0.8, "s", bound: 4.6), .atLeast("used", 70, "%"), .atMost("T back", 8, "s"),
+                .atMost("Q", 150, "ms", bound: 10_001),
+            ]
+        ),
+    ]
+
+    static let outage = AdaptationCase(
+        "Outage",
+        "3 Mbit/s; nothing arrives from 20 to 26 s; layers of 149, 598 and 1,799 kbit/s",
+        [.atMost("T picture", 1, "s", bound: 2.5), .atMost("T back", 6, "s", bound: 10.5)],
+        failsFor: [.staysLow]
+    ) { seed, fault in
+        let call = try MeasuredCall(seed: seed, fault, rate: 3_000_000, bitrates: Camera.chromium.bitrates)
+        call.run(20)
+        let end = call.world.now + .seconds(6)
+        call.world.network.conditions[call.viewer.address]?.outages = [call.world.now..<end]
+        call.run(26)
+        return [
+            "T picture": call.time(to: Camera.chromium.step(0), after: end),
+            "T back": call.time(to: Camera.chromium.step(2), after: end),
+        ]
+    }
+}
