@@ -144,13 +144,13 @@ run_pytest() {
 # Rows in which no clock judges a picture: of the program, its packages and its pages, and of clusters and messages.
 page_files=()
 for name in certificates chart cluster cluster_crowd cluster_network cluster_redirects cluster_store consent container \
-    data_channels documentation feedback ffmpeg harness http installation loosened memory module module_channel monitoring operators \
-    operators_page package page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
+    data_channels documentation feedback ffmpeg harness http installation loosened module module_channel monitoring \
+    operators operators_page package page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
 
-# Two processes side by side fill two processors, and a third one has rows that wait. A third of the others makes it no faster, and
-# beside `interop` no picture gets its time.
+# Two processes side by side fill two processors, and a third one has rows that wait. Three for the others are no faster, and beside
+# `interop` no picture gets its time.
 # The rows that `static` ran are left out.
 pages() {
     if (($#)); then

@@ -25,7 +25,7 @@ GROUPS = (
     ("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),
     ("test_container", "test_package"),
 )
-WAITING = ("test_consent", "test_memory")
+WAITING = ("test_consent",)
 
 
 def last_run(results: Path) -> dict[str, float]:
