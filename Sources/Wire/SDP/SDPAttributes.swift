@@ -177,7 +177,7 @@ extension StringProtocol where SubSequence == Substring {
     /// SDP is divided by bytes: a separator before a combining mark is no character of its own, and characters take four times
     /// as long to find.
     /// - Parameter separator: An ASCII character.
-    func parts(separatedBy separator: Unicode.Scalar, maxSplits: Int = .max) -> [Substring] {
+    func parts(separatedBy separator: Unicode.Scalar, maxSplits: Int) -> [Substring] {
         self[...].utf8.split(separator: UInt8(ascii: separator), maxSplits: maxSplits).map(Substring.init)
     }
 

@@ -194,47 +194,38 @@ def frames_behind_a_close(node: Node) -> int:
 # Connections that are never used.
 
 
-def hold(sockets: list[socket.socket]) -> int:
-    """Keeps sockets open until the end of the attack, and reads nothing. Returns their number."""
+def hold(count: int, begin: Callable[[int], socket.socket]) -> int:
+    """Opens up to `count` sockets, keeps them open until the end of the attack, and reads nothing. Returns their number.
+
+    `begin` opens one, by its number.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    sockets: list[socket.socket] = []
+    end = time.monotonic() + SECONDS / 2
+    while len(sockets) < count and time.monotonic() < end:
+        try:
+            sockets.append(begin(len(sockets)))
+        except OSError:
+            # The listen queue is full, or the node closed the connection.
+            time.sleep(0.05)
     time.sleep(SECONDS / 2)
     for one in sockets:
         one.close()
     return len(sockets)
 
 
-def raise_descriptor_limit() -> None:
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 def idle_connections(node: Node) -> int:
-    raise_descriptor_limit()
-    sockets: list[socket.socket] = []
-    end = time.monotonic() + SECONDS / 2
-    while len(sockets) < 10_000 and time.monotonic() < end:
-        try:
-            sockets.append(connected(node, 1.5))
-        except OSError:
-            # The listen queue is full.
-            time.sleep(0.05)
-    return hold(sockets)
+    return hold(10_000, lambda _: connected(node, 1.5))
 
 
 def idle_event_streams(node: Node) -> int:
-    raise_descriptor_limit()
-    sockets: list[socket.socket] = []
-    end = time.monotonic() + SECONDS / 2
-    while len(sockets) < 4_000 and time.monotonic() < end:
-        try:
-            one = connected(node, 1.5)
-            one.sendall(
-                f"GET /api/channels/attack-{len(sockets)}/events HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode()
-            )
-            sockets.append(one)
-        except OSError:
-            # The listen queue is full.
-            time.sleep(0.05)
-    return hold(sockets)
+    def begin(number: int) -> socket.socket:
+        one = connected(node, 1.5)
+        one.sendall(f"GET /api/channels/attack-{number}/events HTTP/1.1\r\nHost: {LOOPBACK}\r\n\r\n".encode())
+        return one
+
+    return hold(4_000, begin)
 
 
 # Senders that never finish.
@@ -242,19 +233,14 @@ def idle_event_streams(node: Node) -> int:
 
 def unfinished_messages(node: Node) -> int:
     """Sends most of a message of the greatest length on each of as many WebSockets as there is time for."""
-    raise_descriptor_limit()
     head = struct.pack("!BBQ", 0x81, 0x80 | 127, 500_000) + bytes(4)
-    sockets: list[socket.socket] = []
-    end = time.monotonic() + SECONDS / 2
-    while len(sockets) < 500 and time.monotonic() < end:
-        try:
-            one = websocket(node, address=MEMBER)
-            one.sendall(head + bytes(400_000))
-            sockets.append(one)
-        except OSError:
-            # The node closed it, because too much waits for its client.
-            time.sleep(0.01)
-    return hold(sockets)
+
+    def begin(_: int) -> socket.socket:
+        one = websocket(node, address=MEMBER)
+        one.sendall(head + bytes(400_000))
+        return one
+
+    return hold(500, begin)
 
 
 # Readers that read nothing.

@@ -4,8 +4,6 @@ import Wire
 @testable import Forwarding
 
 extension AdaptationCase {
-    private typealias Step = PictureModel.Step
-
     /// What a camera sends.
     private struct Camera {
         var bitrates: [Int]

@@ -53,12 +53,15 @@ enum AdaptationPage {
         | figure | |
         | --- | --- |
         | T best, T back, T picture | until the best layers that fit are shown, from the connection or the change on; ∞: never |
+        | T picture, T next (Return, Outage) | until any picture shows again, and until the second layer does |
         | T first | from the connection to the first picture |
         | T↓ | until the queue is below 50 ms and stays so for a second |
         | T up, T down | until the target rate follows |
         | Q, Q max | 95th percentile and maximum of the wait in the link's queue |
         | L, A | packets of all kinds, and of audio, that were lost |
         | Z | the part of the time that the picture is frozen (W3C webrtc-stats) |
+        | freeze, frozen | the longest time, and the whole time, that the picture is frozen |
+        | used | what passed the link, of what it would have carried |
         | N | changes of layers |
         | O | padding and retransmissions of all bytes; in S6 padding of the capacity |
         | layer | the highest or lowest simulcast layer that is shown, 0 is the lowest |
@@ -80,6 +83,9 @@ extension AdaptationCase {
 
     /// Those that are run with their faults.
     static let proven: [AdaptationCase] = {
-        tested.filter { ["S1 0.6 100", "S1 5 100", "S5", "S8", "Dip 1.2"].contains($0.name) }
+        let names = [
+            "S1 0.6 100", "S1 5 100", "S5", "S8", "Dip 1.2", "Return 0.6", "Return 0.8", "Return of 720p", "Outage",
+        ]
+        return tested.filter { names.contains($0.name) }
     }()
 }
