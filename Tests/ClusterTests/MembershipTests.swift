@@ -29,8 +29,13 @@ import Wire
         return answer
     }
 
-    private static func change(_ name: String, _ number: UInt32, _ region: String) throws -> BeatAnswer.Change {
-        .init(instance: try Given.instance(name, number), record: Given.record(region))
+    private static func change(
+        _ name: String,
+        _ number: UInt32,
+        _ region: String,
+        _ signature: RecordSignature = .valid
+    ) throws -> BeatAnswer.Change {
+        .init(instance: try Given.instance(name, number), record: Given.record(region), signature: signature)
     }
 
     /// A node that the store has given the incarnation 7.
@@ -288,6 +293,21 @@ import Wire
         #expect(try next(.success(Self.answer())) == record)
         record.publicURL = String(repeating: "x", count: 400)
         #expect(throws: RecordTooLong.self) { try membership.setRecord(record) }
+    }
+
+    @Test func `a record that somebody else wrote over is told again`() throws {
+        var membership = try Self.enlisted()
+        let own = try Given.node("a")
+        try Self.beat(&membership, .success(Self.answer()), at: Self.start)
+        let forged = try Self.answer([Self.change("a", 7, "elsewhere", .missing)])
+        let before = try Self.beat(&membership, .success(forged), at: Self.start + .seconds(1))
+        #expect(before.beat.record == nil && membership.view.ignored.keys.contains(own), "operators see it")
+        let restored = try Self.answer([Self.change("a", 7, "eu")])
+        let after = try Self.beat(&membership, .success(restored), at: Self.start + .seconds(2))
+        #expect(after.beat.record == membership.record)
+        #expect(membership.view.ignored.isEmpty && membership.view.members.isEmpty)
+        let quiet = try Self.beat(&membership, .success(Self.answer()), at: Self.start + .seconds(3))
+        #expect(quiet.beat.record == nil)
     }
 
     @Test func `another generation has rooms attached again, spread over some seconds`() throws {

@@ -158,10 +158,10 @@ def test_whoever_writes_to_the_store_sends_no_client_elsewhere(cluster: Cluster,
 
         def is_ignored() -> bool:
             listed[:] = httpx.get(f"{node.admin}/clusterz").json()["nodes"]
-            # The node b tells the store of itself again when its load changes.
-            return "elsewhere" in {one["name"] for one in listed if one["ignored"]}
+            # The node b tells the store of itself again.
+            return [one["name"] for one in listed if one["ignored"]] == ["elsewhere"]
 
-        wait_until(is_ignored, "the node that does not exist among those that are ignored", 10, describe=lambda: listed)
+        wait_until(is_ignored, "only the node that does not exist to be ignored", 10, describe=lambda: listed)
         assert node.metrics()["nagare_cluster_nodes_ignored{}"] >= 1
         assert ELSEWHERE not in {one.get("address") for one in listed}
         assert sorted(one["name"] for one in listed if not one["ignored"]) == ["a", "b"]

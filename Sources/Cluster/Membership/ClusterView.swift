@@ -70,6 +70,10 @@ public struct ClusterView: Hashable, Sendable {
         return member != known
     }
 
+    /// Forgets a record that was not accepted.
+    /// - Returns: whether the view is another one now.
+    mutating func stopIgnoring(_ node: NodeID) -> Bool { ignored.removeValue(forKey: node) != nil }
+
     /// Makes exactly these nodes absent, and those whose place in the store a later run has whose record is not accepted: the store
     /// does not hear the known run any more. Of the nodes that are ignored, the absent ones are forgotten.
     /// - Parameter forgotten: nodes that the store does not tell of any more. They stay absent, and say nothing of a run that is

@@ -289,6 +289,8 @@ public struct Membership: Sendable {
         }
         // Another copy of the store has another record of this node, or none.
         if isOtherStore || !answer.isKnown { told = nil }
+        // Whoever reads the store from its start would ignore this node until it tells of itself.
+        if answer.changes.contains(where: { $0.instance == instance && !accepts($0) }) { told = nil }
         if answer.generation != generation || answer.graceMS != graceMS {
             audit.schedule(for: answer, at: now)
         }
@@ -352,7 +354,11 @@ public struct Membership: Sendable {
         for change in answer.changes {
             let isAccepted = accepts(change)
             // Operators are shown a record under this node's name that is not its own.
-            guard change.instance.node != instance.node || !isAccepted else { continue }
+            guard change.instance.node != instance.node || !isAccepted else {
+                audit.stopIgnoring(instance.node)
+                if view.stopIgnoring(instance.node) { isChanged = true }
+                continue
+            }
             audit.take(change, isAccepted: isAccepted)
             let isNews = isAccepted ? view.take(change) : view.ignore(change)
             if isNews { isChanged = true }

@@ -51,6 +51,9 @@ struct ViewAudit: Hashable, Sendable {
         _ = isAccepted ? list?.take(change) : list?.ignore(change)
     }
 
+    /// A record that was not accepted was replaced meanwhile.
+    mutating func stopIgnoring(_ node: NodeID) { _ = list?.stopIgnoring(node) }
+
     /// The list is complete. `nil` when none was asked for.
     mutating func finish() -> ClusterView? {
         defer { list = nil }
