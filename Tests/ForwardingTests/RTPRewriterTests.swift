@@ -228,6 +228,23 @@ import Wire
         }
     }
 
+    @Test func `a picture of which something went out keeps its id`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        func picture(_ number: Int64, of id: UInt16) -> PacketDescription {
+            var packet = describe(number, timestamp: UInt32(id) * 3_000, pictureID: id, tl0: UInt8(id), frameNumber: id)
+            packet.frame = .closesPictureIDs
+            return packet
+        }
+        begin(&rewriter, Self.first, picture(100, of: 1), at: .ms(0))
+        _ = send(&rewriter, Self.first, picture(101, of: 2))
+        // Its rest, and a whole picture.
+        for packet in [picture(102, of: 2), picture(103, of: 2), picture(104, of: 3)] {
+            #expect(rewriter.leaveOut(packet) == true)
+        }
+        let segment = try #require(rewriter.currentSegment)
+        #expect(segment.pictureID(4, bits: 15) == 3 && segment.tl0(4) == 3)
+    }
+
     @Test(arguments: [
         (step: 89_000, isJump: false), (step: 11 * 90_000, isJump: false), (step: 13 * 90_000, isJump: true),
         (step: -89_000, isJump: false), (step: -91_000, isJump: true), (step: 1 << 30, isJump: true),

@@ -379,8 +379,10 @@ package struct RTPRewriter: Sendable {
         // What is missing between two packets of one frame is of the same frame.
         let closesMissing = isSameFrame && newest < segment.outputStart
         let sequence = closesMissing ? segment.outputStart : segment.sequence(packet.sequence)
+        // A picture of which something went out keeps its number. With the same one, a decoder would take the next for the rest of it.
+        let isBegun = output?.timestamp == segment.timestamp(packet.timestamp)
         let closesPicture =
-            packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSameFrame
+            packet.frame.contains(.closesPictureIDs) && packet.pictureIDBits != 0 && !isSameFrame && !isBegun
         append(
             closing(
                 segment,
