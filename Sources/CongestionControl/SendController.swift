@@ -30,6 +30,8 @@ package struct SendController: ~Copyable, Sendable {
     private static let nearlyAll = 0.98
     /// A first cluster whose result does not come within this time from the first report on says nothing.
     private static let guessTime: Int64 = 300_000
+    /// A sender of less than this much of its target never shows that the path has changed.
+    private static let idleShare = 0.5
     /// No report raises the target above this many times what was sent, but a probe cluster that the path carried.
     private static let growthMax = 1.5
 
@@ -191,7 +193,8 @@ package struct SendController: ~Copyable, Sendable {
 
     /// Media that are far below the rate of the next layers never show that the path carries those, so a probe does.
     private mutating func planUpgrade(at now: Int64) {
-        guard hasFeedback, settings.isProbing, phase == .steady, !loss.isTesting, lossCap.rate == nil, probes.isIdle,
+        guard hasFeedback, settings.isProbing, phase == .steady, !loss.isTesting, probes.isIdle,
+            lossCap.rate == nil || path.delivered < Self.idleShare * target,
             path.queue.delayMS < path.goalMS, let rate = upgrade.take(target: target, at: now)
         else { return }
         probes.planNext(min(rate, demandLimit))
@@ -275,6 +278,7 @@ package struct SendController: ~Copyable, Sendable {
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
         if isFree, !outcome.isSaturated, outcome.rate > target {
             isGuess = false
+            if let cap = lossCap.rate, outcome.rate > cap { lossCap.clear() }
             target = clamp(max(target, min(outcome.rate, demandLimit)))
             if isStarting, outcome.rate > 0.9 * outcome.clusterRate, target < demandLimit {
                 probes.plan(min(2 * outcome.rate, demandLimit), at: now)

@@ -246,9 +246,17 @@ import Wire
         receiver.allocate(100_000, carried: 170_000)
         #expect(receiver.stream(1) == 1)
         receiver.now += .milliseconds(100)
-        receiver.allocate(100_000, carried: 140_000)
+        // Eight tenths of what it costs.
+        receiver.allocate(100_000, carried: 127_200)
+        #expect(receiver.stream(1) == 1)
+        receiver.now += .milliseconds(100)
+        receiver.allocate(100_000, carried: 127_199)
         #expect(receiver.allocation.targets == [.nothing, .nothing])
         #expect(receiver.allocation.upgrade == 179_000)
+        // One that does not play waits for all of it.
+        receiver.now += .milliseconds(100)
+        receiver.allocate(100_000, carried: 158_999)
+        #expect(receiver.allocation.targets == [.nothing, .nothing])
         // A rate that suffices is proof enough.
         receiver.now += .milliseconds(100)
         receiver.allocate(179_000, carried: 140_000)

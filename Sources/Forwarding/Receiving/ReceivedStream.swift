@@ -57,6 +57,8 @@ package final class ReceivedStream {
     /// Bytes of the newest key frame that was measured; 0 before the first.
     private(set) var keyFrameBytes = 0
     private var measuredKeyFrame: ExtendedSequenceNumber?
+    /// Bits a second of key frames, averaged over some eight seconds.
+    private var keyFrameBits = 0
     /// The timestamp of the newest frame whose content type is screenshare.
     private var screenTimestamp: RTPTimestamp?
     /// Bytes of each layer since the last `measure`.
@@ -248,14 +250,35 @@ package final class ReceivedStream {
         guard elapsed >= 500_000_000 else { return }
         let bits = Int(truncatingIfNeeded: bytesReceived &- bytesAtMeasure) * 8
         bitrate = Int(Double(bits) / (Double(elapsed) / 1e9))
-        // The second in which a stream stops tells little of it.
-        if bits > 0 { typicalBitrate = max(bitrate, typicalBitrate / 8 * 7) }
+        let keyFrame = newKeyFrameBits(atMost: bits)
         bytesAtMeasure = bytesReceived
         measuredAt = now
         measureKeyFrame(at: now)
+        // The second in which a stream stops tells little of it.
         guard bits > 0 else { return }
+        keyFrameBits += (keyFrame - keyFrameBits) / 8
+        let steady = bits - keyFrame + keyFrameBits
+        typicalBitrate = max(Int(Double(steady) / (Double(elapsed) / 1e9)), typicalBitrate / 8 * 7)
+        measureLayers(elapsed: elapsed, extraBits: keyFrameBits - keyFrame)
+    }
+
+    /// Bits of the newest key frame, as far as it came since the last measurement. One that was asked for says little of the seconds
+    /// after it: with it a layer seems to cost a fifth more than it does, and is taken from a path that carries it.
+    private func newKeyFrameBits(atMost bits: Int) -> Int {
+        guard let keyFrame, keyFrame.at > measuredAt else { return 0 }
+        return min(history.frameBytes(from: keyFrame.sequence, keyFrame.timestamp) * 8, bits)
+    }
+
+    /// - Parameter extraBits: what the lowest temporal layers, which the key frames are in, are to be taken for more than they were.
+    private func measureLayers(elapsed: Int64, extraBits: Int) {
+        var base = 0
+        for spatialID in 0..<EncodingLayers.spatialMax {
+            base += Int(layerBytes[spatialID * EncodingLayers.temporalMax]) * 8
+        }
+        let factor = base > 0 ? max(0, Double(base + extraBits) / Double(base)) : 1
         for index in 0..<(EncodingLayers.spatialMax * EncodingLayers.temporalMax) {
-            let rate = Int(Double(layerBytes[index]) * 8e9 / Double(elapsed))
+            let isBase = index % EncodingLayers.temporalMax == 0
+            let rate = Int(Double(layerBytes[index]) * (isBase ? factor : 1) * 8e9 / Double(elapsed))
             layers[index] = max(rate, layers[index] / 8 * 7)
             layerBytes[index] = 0
         }

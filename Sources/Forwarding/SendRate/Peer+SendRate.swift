@@ -160,12 +160,14 @@ extension Peer {
         guard let sendRate else { return }
         updateMarking()
         let egress = transport.egress
-        // Layers that fit after a queue has been drained wait until it is. Those that never fit do not.
-        let waits = sendRate.isDraining && allocatedLayersRate <= sendRate.sustained
-        // What waits leaves within half a second, as far as the path carries that.
+        // While a queue is drained, what waits leaves within half a second, as far as the path carries that. Otherwise layers leave
+        // as they come.
         let backlogRate = min(egress.waiting.bytes * 8 * 2, sendRate.sustained)
+        let wanted = max(sendRate.pacing, sendRate.isDraining ? backlogRate : allocatedLayersRate * 5 / 4)
+        // What the path does not carry waits here, where sound passes it.
+        let most = sendRate.carried.map { max($0, sendRate.target) } ?? .max
         egress.pace(
-            max(sendRate.pacing, waits ? backlogRate : allocatedLayersRate * 5 / 4),
+            min(wanted, most),
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )

@@ -42,17 +42,14 @@ extension SendSlot {
         }
     }
 
-    /// Whether another stream of video plays by now, whose key frame made the packets before it needless. While nothing waits
-    /// they are sent all the same. A picture that the path does not carry is not repaired.
+    /// Whether another stream of video plays by now, or is to, whose key frame makes the packets before it needless. While nothing
+    /// waits they are sent all the same. A picture that the path does not carry is not repaired.
     private func isReplaced(_ segment: RTPRewriter.Segment) -> Bool {
         guard parameters.kind == .video else { return false }
-        if isPaused { return true }
-        return segment.stream != rewriter.currentStream && !peer.transport.egress.waiting.isEmpty
-    }
-
-    /// The peer's rate leaves nothing for the slot's source.
-    private var isPaused: Bool {
-        unsafe hasAllocation && state.pointee.wanted == 0 && state.pointee.playing == 0
+        let isAlone = peer.transport.egress.waiting.isEmpty
+        let (playing, wanted) = unsafe (state.pointee.playing, state.pointee.wanted)
+        if hasAllocation, playing == 0 { return wanted == 0 || !isAlone }
+        return segment.stream != rewriter.currentStream && !isAlone
     }
 
     /// A stream of the source that plays or of one that played before.

@@ -278,6 +278,10 @@ package final class SendSlot {
         {
             peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
         }
+        if unsafe isTooFarBehind(packet) {
+            queueOverflowed(at: turn.now)
+            return
+        }
         // What is left out needs no rate, but keeps the order.
         let isUnasked = reference.isLeftOut && peer.transport.egress.waiting.isEmpty
         let mayLeave = isUnasked || peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now)
@@ -310,6 +314,18 @@ package final class SendSlot {
 
     /// The stream that plays goes on until the wanted one begins, as long as the queue is shorter.
     private static let queueDelayDuringSwitch = Interval.milliseconds(200)
+
+    /// Pictures that wait for longer are of no use: a key frame shows sooner what is there now.
+    private static let queueDelayMax = Interval.seconds(1)
+
+    /// Whether more waits than leaves in that time. A key frame and what follows it may take longer.
+    private func isTooFarBehind(_ packet: UnsafePointer<PendingPacket>) -> Bool {
+        let egress = peer.transport.egress
+        guard parameters.kind == .video, egress.policy.isPaced, egress.queueDelay > Self.queueDelayMax else {
+            return false
+        }
+        return unsafe egress.waiting.bytes > 2 * packet.pointee.stream.object.keyFrameBytes
+    }
 
     /// A shorter queue before a key frame still leaves.
     private static let queueDelayBeforeKeyFrame = Interval.milliseconds(100)
