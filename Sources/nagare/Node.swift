@@ -361,7 +361,7 @@ struct Node {
             origins: configuration.adminOrigins,
             logger: quiet,
             metrics: { await scrape().page.text },
-            whyNotReady: { await Self.whyNotReady(drain, rooms) },
+            whyNotReady: { await Self.whyNotReady(drain, rooms, watch) },
             stalledLoops: { watch.stalledLoops },
             onRunning: { port in
                 logger.info("admin", metadata: ["port": "\(port)"])
@@ -440,7 +440,11 @@ struct Node {
 
     /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should. It should while existing sessions accept
     /// new members, even if no new session may begin, because those sessions are on this node only.
-    private static func whyNotReady(_ drain: NodeDrain, _ rooms: Rooms) async -> String? {
+    private static func whyNotReady(_ drain: NodeDrain, _ rooms: Rooms, _ watch: LoopWatch) async -> String? {
+        let late = watch.lateLoops
+        guard late.isEmpty else {
+            return "takes no new clients: they would wait for more than 5 s at \(late.joined(separator: " "))"
+        }
         switch drain.state {
         case .starting: return "takes no new clients: it starts, and not all listeners are up"
         case .draining: return "takes no new clients: it drains"
@@ -465,8 +469,7 @@ struct Node {
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)
         snapshot.uptimeSeconds = status.uptimeSeconds
-        let reason = await Self.whyNotReady(drain, rooms)
-        snapshot.isReady = watch.stalledLoops.isEmpty && reason == nil
+        snapshot.isReady = await Self.whyNotReady(drain, rooms, watch) == nil
         snapshot.drain = await drain.report
         for loop in loops.loops { snapshot.loops.append(await loop.metrics()) }
         snapshot.tlsAcceptor = await loops.tlsAcceptor?.metrics()

@@ -18,4 +18,18 @@ import Testing
         turns.turned(2)
         #expect(turns.stalled(at: start + .seconds(7)).isEmpty)
     }
+
+    @Test func `a loop that moves on is late and has not stalled`() {
+        let turns = LoopTurns(names: ["control-0", "control-1"])
+        let start = ContinuousClock.now
+        #expect(turns.ask(0, at: start) && turns.ask(1, at: start))
+        for second in [4, 8, 12] { turns.moved(0, at: start + .seconds(second)) }
+        #expect(turns.late(at: start + .seconds(5)).isEmpty)
+        #expect(turns.late(at: start + .seconds(16)) == ["control-0", "control-1"])
+        #expect(turns.stalled(at: start + .seconds(16)) == ["control-1"])
+        #expect(turns.stalled(at: start + .seconds(18)) == ["control-0", "control-1"])
+        turns.turned(0)
+        turns.moved(0, at: start + .seconds(19))
+        #expect(turns.late(at: start + .seconds(30)) == ["control-1"])
+    }
 }

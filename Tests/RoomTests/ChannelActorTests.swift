@@ -94,7 +94,9 @@ struct ChannelActorTests {
         try #require(probes.count == 2)
         for (index, probe) in probes.enumerated() {
             let before = loops.map(\.jobCount)
-            await probe()
+            let waits = Atomic(0)
+            await probe { _ = waits.add(1, ordering: .relaxed) }
+            #expect(waits.load(ordering: .relaxed) == 5)
             let jobs = zip(loops, before).map { $0.jobCount - $1 }
             #expect(jobs[index] >= 5 && jobs[1 - index] == 0, "\(jobs)")
         }
@@ -107,9 +109,9 @@ struct ChannelActorTests {
         let probes = rooms.controlLoopProbes
         let before = loops[0].jobCount
         let waiting = try await loops[0].whileSuspended {
-            let waiting = Task { await probes[0]() }
+            let waiting = Task { await probes[0]({}) }
             try await eventually("the probe is queued") { loops[0].jobCount == before + 1 }
-            await probes[1]()
+            await probes[1]({})
             #expect(loops[0].jobCount == before + 1)
             return waiting
         }

@@ -15,10 +15,12 @@ extension ChannelActor {
 
     /// Waits in the channel's queue once for each step of a join: what authorization needs, the place, its transport, the media,
     /// and the answer of the media plane.
-    func waitAsJoin() async {
+    /// - Parameter waited: Called after each.
+    func waitAsJoin(_ waited: @Sendable () -> Void) async {
         for step in 1...5 {
             // A change of the actor's state: the optimiser lets nobody wait for an executor that nothing needs.
             probesTaken &+= 1
+            waited()
             if step < 5 { await Task.yield() }
         }
     }

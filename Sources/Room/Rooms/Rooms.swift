@@ -282,15 +282,15 @@ public final class Rooms: Sendable {
     public func sampleLoads() async { await loadMonitor.sample() }
 
     /// One function for each control loop. It waits there as a client's join does: in the queue of a channel, once for each of
-    /// its steps. It changes nothing. On a loop that serves nobody it returns late or never.
-    public var controlLoopProbes: [@Sendable () async -> Void] {
+    /// its steps, and calls its argument after each. It changes nothing. On a loop that serves nobody it returns late or never.
+    public var controlLoopProbes: [@Sendable (@Sendable () -> Void) async -> Void] {
         let context = context
-        var probes: [@Sendable () async -> Void] = []
+        var probes: [@Sendable (@Sendable () -> Void) async -> Void] = []
         for name in context.executors.nameOnEachLoop {
-            probes.append {
+            probes.append { waited in
                 // The directory does not know it, so it is nobody's channel.
                 let channel = ChannelActor(name: name, number: 0, limits: context.limits, context: context)
-                await channel.waitAsJoin()
+                await channel.waitAsJoin(waited)
             }
         }
         return probes
