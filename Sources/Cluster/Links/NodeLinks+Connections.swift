@@ -44,13 +44,10 @@ extension NodeLinks {
         channel.eventLoop.makeCompletedFuture { [self] in
             let state = loop.value
             let address = channel.remoteAddress?.ipAddress.flatMap { IPAddress($0) }
-            guard !state.isStopped, state.strangers.admit(channel, from: address) else {
-                shared.withLock { $0.counters.crowded &+= 1 }
-                throw ChannelError.ioOnClosedChannel
-            }
+            guard !state.isStopped else { throw ChannelError.ioOnClosedChannel }
             let stranger = ObjectIdentifier(channel)
             channel.closeFuture.whenComplete { [loop] _ in loop.value.strangers.remove(stranger) }
-            if let oldest = state.strangers.takeExcess() {
+            if let oldest = state.strangers.admit(channel, from: address) {
                 shared.withLock { $0.counters.crowded &+= 1 }
                 oldest.close(promise: nil)
             }

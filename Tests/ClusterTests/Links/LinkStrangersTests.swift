@@ -27,37 +27,47 @@ struct LinkStrangersTests {
     ]
 
     @Test(arguments: rows)
-    func `one network has few of the places`(name: String, addresses: [IPAddress?], other: IPAddress) {
+    func `one network has few of the places, and its oldest connection makes room`(
+        name: String,
+        addresses: [IPAddress?],
+        other: IPAddress
+    ) {
         let connections = Connections()
         defer { connections.close() }
         var strangers = LinkStrangers()
-        let channels = addresses.prefix(9).map { _ in connections.make() }
-        let admitted = zip(channels, addresses).map { strangers.admit($0, from: $1) }
-        #expect(admitted == Array(repeating: true, count: 8) + [false])
-        let isOtherAdmitted = strangers.admit(connections.make(), from: other)
-        #expect(isOtherAdmitted)
+        let channels = addresses.map { _ in connections.make() }
+        func admit(_ index: Int) -> ObjectIdentifier? {
+            strangers.admit(channels[index], from: addresses[index]).map { ObjectIdentifier($0) }
+        }
+        for index in 0..<8 { #expect(admit(index) == nil) }
+        #expect(admit(8) == ObjectIdentifier(channels[0]))
+        let closed = strangers.admit(connections.make(), from: other)
+        #expect(closed == nil)
         // One of them said hello.
         strangers.remove(ObjectIdentifier(channels[3]))
-        let again = addresses.suffix(2).map { strangers.admit(connections.make(), from: $0) }
-        #expect(again == [true, false])
+        #expect(admit(9) == nil)
+        #expect(admit(10) == ObjectIdentifier(channels[1]))
     }
 
-    @Test func `beyond all places the oldest connection goes`() {
+    @Test func `beyond all places the oldest connection of the network with the most goes`() {
         let connections = Connections()
         defer { connections.close() }
         var strangers = LinkStrangers()
-        let channels = (0..<70).map { _ in connections.make() }
-        var closed: [ObjectIdentifier] = []
-        for (number, channel) in channels.enumerated() {
-            let isAdmitted = strangers.admit(channel, from: Self.address(UInt32(number)))
-            #expect(isAdmitted)
-            if let oldest = strangers.takeExcess() { closed.append(ObjectIdentifier(oldest)) }
+        var numbers: [ObjectIdentifier: Int] = [:]
+        func admit(_ number: Int, from address: IPAddress) -> Int? {
+            let channel = connections.make()
+            numbers[ObjectIdentifier(channel)] = number
+            return strangers.admit(channel, from: address).flatMap { numbers[ObjectIdentifier($0)] }
         }
-        #expect(closed == channels.prefix(6).map { ObjectIdentifier($0) })
-        #expect(strangers.channels.map { ObjectIdentifier($0) } == channels.suffix(64).map { ObjectIdentifier($0) })
-        strangers.remove(ObjectIdentifier(channels[69]))
-        _ = strangers.admit(connections.make(), from: Self.address(0))
-        let hasExcess = strangers.takeExcess() != nil
-        #expect(!hasExcess)
+        // Three of one network behind sixty others.
+        for number in 0..<61 { #expect(admit(number, from: Self.address(UInt32(number))) == nil) }
+        for number in 61..<64 { #expect(admit(number, from: Self.address(900)) == nil) }
+        #expect(admit(64, from: Self.address(64)) == 61)
+        #expect(admit(65, from: Self.address(65)) == 62)
+        // All have one.
+        #expect(admit(66, from: Self.address(66)) == 0)
+        #expect(strangers.channels.count == 64)
+        if let last = strangers.channels.last { strangers.remove(ObjectIdentifier(last)) }
+        #expect(admit(67, from: Self.address(67)) == nil)
     }
 }
