@@ -110,8 +110,8 @@ struct TokenClaims {
         }
     }
 
-    /// The keys to try: those of the token's algorithm, and with a key ID only the ones with this ID or without any. A token that
-    /// leaves more than ``JWTKey/candidatesMax`` is refused unseen.
+    /// The keys to try: those of the token's algorithm, and with a key ID only the ones with this ID or without any; those without
+    /// any only where they are few. A token that leaves more than ``JWTKey/candidatesMax`` is refused unseen.
     /// - Returns: also whether a key that is not among `keys` might be the one.
     private static func candidates(
         _ header: [String: JSONValue],
@@ -123,8 +123,10 @@ struct TokenClaims {
         }
         let id = header["kid"]?.string
         let keys = keys.filter { $0.algorithm == algorithm }
-        let isUnknown = algorithm.isAsymmetric && (id == nil ? keys.isEmpty : !keys.contains { $0.id == id })
-        let candidates = keys.filter { id == nil || $0.id == nil || $0.id == id }
+        let named = id == nil ? [] : keys.filter { $0.id == id }
+        let isUnknown = algorithm.isAsymmetric && (id == nil ? keys.isEmpty : named.isEmpty)
+        var candidates = keys.filter { id == nil || $0.id == nil || $0.id == id }
+        if !named.isEmpty, candidates.count > JWTKey.candidatesMax { candidates = named }
         guard candidates.count <= JWTKey.candidatesMax else {
             throw TokenProblem(
                 "The token could be of \(candidates.count) \(algorithm.rawValue) keys, and \(JWTKey.candidatesMax) are tried at "

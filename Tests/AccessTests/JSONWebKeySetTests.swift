@@ -117,6 +117,10 @@ extension JSONValue {
         #expect(throws: TokenProblem.self) {
             try TokenClaims(TokenVectors.es256Token, keys: Array(repeating: others[1], count: 5))
         }
+        // Keys of another source have no ID.
+        let few = try JSONWebKeySet(parsing: JSONValue.keySet([JSONValue.ecKey.with(["kid": nil])]).bytes).keys
+        let more = Array(repeating: few[0], count: 4) + others
+        #expect(try TokenClaims(TokenVectors.es256Token, keys: more).channel == "lobby")
     }
 
     @Test(arguments: [(4, 0, true), (5, 0, false), (3, 61, true), (4, 1, false)])

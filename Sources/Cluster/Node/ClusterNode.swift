@@ -41,7 +41,9 @@ package final class ClusterNode: Sendable {
         func hello(of member: ClusterView.Member) -> LinkHello? {
             let node = member.instance.node
             guard let hello = hellos[node] else { return nil }
-            return hello.instance == member.instance || linked.contains(node) ? hello : nil
+            // A node that started while the store was away goes on with the hello that it began with.
+            let isOfThisRun = hello.instance == member.instance || !hello.instance.incarnation.isAssigned
+            return isOfThisRun || linked.contains(node) ? hello : nil
         }
 
         /// Where clients reach a node, as it said itself.

@@ -7,7 +7,7 @@ public struct ClientNetwork: Hashable, Sendable, Codable {
     public let prefix: IPAddress
 
     public init(_ address: IPAddress) {
-        prefix = address.isV4 ? address : IPAddress(high: address.high, low: 0)
+        prefix = address.network
     }
 
     /// The network of all clients with an unknown address.

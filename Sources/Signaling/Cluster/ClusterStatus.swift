@@ -79,7 +79,12 @@ public struct ClusterStatus: Hashable, Sendable {
         Dictionary(([own] + others).map { ($0.incarnation, $0.name) }) { first, _ in first }
     }
 
-    /// Where clients reach a node; `nil` for an unknown one.
+    /// Whether a run of a node is one of the cluster's.
+    func knows(_ incarnation: NodeIncarnation) -> Bool {
+        others.contains { $0.incarnation == incarnation && !$0.isIgnored }
+    }
+
+    /// Where clients reach a node; `nil` for an unknown one, and until it has said so over a link.
     func address(of incarnation: NodeIncarnation) -> NodeAddress? {
         others.first { $0.incarnation == incarnation }?.address
     }

@@ -29,7 +29,10 @@ extension PublicResponder {
         guard let cluster, let node = route.session?.node, node != cluster.incarnation else { return nil }
         if case .sessionEvents = route {
             // A stream lasts as long as its session: the client reads it where the session is.
-            guard let address = cluster.status.address(of: node) else {
+            let status = cluster.status
+            guard let address = status.address(of: node) else {
+                // A client takes an unknown session for one that has ended.
+                if status.knows(node) { throw HTTPFailure.nodeWithoutAddress }
                 throw try await unknownSession(request, from: network)
             }
             return Self.redirect(to: address, target)

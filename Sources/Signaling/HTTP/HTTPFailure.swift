@@ -164,6 +164,12 @@ struct HTTPFailure: Error {
         )
     }
 
+    static let nodeWithoutAddress = HTTPFailure(
+        .serviceUnavailable,
+        "The session is on another node, and this one does not know yet where clients reach it; try again.",
+        headers: [.retryAfter: "1"]
+    )
+
     static let overConnections = HTTPFailure(
         .tooManyRequests,
         "Your address has reached its limit of connections; close some.",

@@ -100,6 +100,12 @@ struct SessionForwardingTests {
             let response = try await http.send(.get, "\(Self.path)/events?a=b")
             #expect(response.status == .temporaryRedirect)
             #expect(response.headers[.location] == "https://b.example:8443\(Self.path)/events?a=b")
+            // Its link is not up yet.
+            cluster.change { $0.status.others[0].address = nil }
+            let early = try await http.send(.get, "\(Self.path)/events")
+            #expect(early.status == .serviceUnavailable && early.headers[.retryAfter] == "1")
+            cluster.change { $0.status.others[0].isIgnored = true }
+            #expect(try await http.send(.get, "\(Self.path)/events").status == .notFound)
             cluster.change { $0.status.others = [] }
             #expect(try await http.send(.get, "\(Self.path)/events").status == .notFound)
             #expect(cluster.forwarded.isEmpty)

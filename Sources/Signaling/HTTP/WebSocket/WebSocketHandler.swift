@@ -31,6 +31,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var budget: FrameBudget?
     /// Whether a Close frame was sent.
     private var isClosing = false
+    /// The channel is being closed.
+    private var hasEnded = false
     /// Whether the client exceeded the frame budget.
     private var hasFlooded = false
     /// The fragments of a message so far.
@@ -100,8 +102,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         closeDeadline?.cancel()
         if let outboundID { outbound.remove(outboundID) }
         if let inboundID { inbound.remove(inboundID) }
-        for frame in queue { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
-        queue.removeAll()
+        discardQueue()
     }
 
     // MARK: Inbound
@@ -263,6 +264,20 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
+    /// The channel is being closed. Over TLS that takes a while with a client that reads nothing, and what waits is counted no more.
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        isClosing = true
+        hasEnded = true
+        discardQueue()
+        context.close(mode: mode, promise: promise)
+    }
+
+    private func discardQueue() {
+        let frames = queue
+        queue.removeAll()
+        for frame in frames { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
+    }
+
     private func begin(_ close: WebSocketClose, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
         isClosing = true
         message = nil
@@ -280,10 +295,11 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
         let next = WaitingFrame(frame, promise: promise)
         waitingBytes += next.bytes
+        // This may close the channel.
         if let outboundID { outbound.change(outboundID, by: next.bytes) }
-        guard waitingBytes <= limits.waitingBytesMax else {
+        guard !hasEnded, waitingBytes <= limits.waitingBytesMax else {
             promise?.fail(ChannelError.ioOnClosedChannel)
-            context.close(promise: nil)
+            if !hasEnded { context.close(promise: nil) }
             return
         }
         if queue.isEmpty, !isWriting {

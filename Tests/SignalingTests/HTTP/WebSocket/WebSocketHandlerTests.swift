@@ -3,6 +3,7 @@ import NIOEmbedded
 import NIOHTTP1
 import NIOWebSocket
 import Room
+import Synchronization
 import Testing
 
 @testable import Signaling
@@ -95,6 +96,32 @@ import Testing
         #expect(inbound.waitingBytes == 60_016)
         for bench in benches { _ = try? bench.channel.finish(acceptAlreadyClosed: true) }
         #expect(inbound.waitingBytes == 0)
+    }
+
+    @Test func `what waits for a client that is cut goes at once, although its channel closes later`() throws {
+        let statistics = SignalingStatistics()
+        let outbound = WaitingBudget(bytesMax: 80_000, refusal: .slowReader, statistics: statistics)
+        let bench = try Bench(outbound: outbound)
+        let socket = SlowSocket()
+        socket.holdsClose = true
+        try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
+        let failures = Mutex(0)
+        func write() {
+            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 20_000)))
+                .whenFailure { _ in failures.withLock { $0 += 1 } }
+            bench.loop.run()
+        }
+        // The first one is the socket's, and the second one waits. The third one is too much, and the fourth one comes after the cut.
+        for _ in 0..<2 { write() }
+        #expect(failures.withLock(\.self) == 0)
+        for count in 1...2 {
+            write()
+            #expect(statistics.counts.refusals == [.slowReader: 1] && bench.channel.isActive)
+            #expect(failures.withLock(\.self) == 1 + count && socket.texts.count == 1 && outbound.waitingBytes == 0)
+        }
+        socket.holdsClose = false
+        _ = try? bench.channel.finish(acceptAlreadyClosed: true)
+        #expect(failures.withLock(\.self) == 4)
     }
 
     @Test func `fragments become one message, with control frames between them`() throws {
@@ -323,6 +350,16 @@ private final class SlowSocket: ChannelOutboundHandler {
         take(0)
     }
     func flush(context: ChannelHandlerContext) {}
+
+    /// As over TLS, whose end waits for the other side.
+    var holdsClose = false
+    func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
+        if holdsClose {
+            promise?.fail(ChannelError.ioOnClosedChannel)
+        } else {
+            context.close(mode: mode, promise: promise)
+        }
+    }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         self.context = nil
