@@ -35,19 +35,24 @@ let runtime: [LinkerSetting] =
         )
     ]
 
+/// Of what no media packet passes. It compiles a third faster, and the program is smaller.
+let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
+
 /// A module of the product. The order below is the design: a module depends only on those above it.
+/// - Parameter isSmall: whether the compiler prefers small code to fast code.
 func module(
     _ name: String,
     _ dependencies: [Target.Dependency] = [],
     exclude: [String] = [],
-    resources: [Resource] = []
+    resources: [Resource] = [],
+    isSmall: Bool = false
 ) -> Target {
     .target(
         name: name,
         dependencies: dependencies,
         exclude: exclude,
         resources: resources,
-        swiftSettings: settings + testability
+        swiftSettings: settings + testability + (isSmall ? small : [])
     )
 }
 
@@ -137,14 +142,16 @@ let package = Package(
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ]
+            ],
+            isSmall: true
         ),
         module(
             "Access",
             [
                 "Wire", "Signatures", "MediaTypes", "JSON", "Room",
                 .product(name: "Logging", package: "swift-log"),
-            ]
+            ],
+            isSmall: true
         ),
         module(
             "Signaling",
@@ -179,7 +186,8 @@ let package = Package(
                 .embedInCode("Operators/Page/operators.html"), .embedInCode("Operators/Page/operators.css"),
                 .embedInCode("Operators/Page/operators.js"), .embedInCode("Operators/Page/timeline.js"),
                 .embedInCode("Operators/Page/verdict.js"),
-            ]
+            ],
+            isSmall: true
         ),
         module(
             "Telemetry",
@@ -229,7 +237,7 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
                 .product(name: "UnixSignals", package: "swift-service-lifecycle"),
             ],
-            swiftSettings: settings + testability,
+            swiftSettings: settings + testability + small,
             linkerSettings: runtime
         ),
 
