@@ -20,6 +20,11 @@ follow() {
     tail --pid="${begun[$1]}" -n +1 -f "$results/$1.txt"
     return "$(<"$results/$1-status")"
 }
+# Runs a command when a process has ended: after PROCESS COMMAND...
+after() {
+    tail --pid="$1" -f /dev/null
+    "${@:2}"
+}
 end_begun() {
     local process
     for process in "${begun[@]}"; do kill -- "-$process" 2>/dev/null || true; done
@@ -87,8 +92,8 @@ unit() {
     # Fresh seeds are drawn where no clock of a socket goes on.
     NAGARE_FRESH_SECONDS=0 swift_tests --skip '^Scorecard\.' --skip '^Simulation\.' --skip RedisStoreTests "${filter[@]}" -- "$@"
 }
-simulation() { swift_tests --filter '^Simulation\.' -- "$@"; }
-scorecard() { swift_tests --filter '^Scorecard\.' -- "$@"; }
+simulation() { if [[ ${begun[simulation]:-} ]]; then follow simulation; else swift_tests --filter '^Simulation\.' -- "$@"; fi; }
+scorecard() { if [[ ${begun[scorecard]:-} ]]; then follow scorecard; else swift_tests --filter '^Scorecard\.' -- "$@"; fi; }
 # A real server's clock goes on while simulations leave it no thread.
 store() { swift_tests --filter RedisStoreTests -- "$@"; }
 
@@ -126,8 +131,16 @@ begin_idle() {
 }
 begin_hot_path() { begin_idle hot-path Benchmarks/check; }
 begin_fuzz_build() { begin_idle fuzz-build Tests/Fuzz/run --build; }
-# The pictures of `interop` leave more than a core free, and would be disturbed by anything that does not give way.
+# The pictures of `interop` leave more than a core free, and would be disturbed by anything that does not give way. What no clock
+# judges runs there, one after the other.
 begin_fuzz() { begin_idle fuzz Tests/Fuzz/run "$fuzz_seconds"; }
+begin_spare() {
+    local name earlier=${begun[fuzz]}
+    for name in simulation scorecard packages; do
+        begin_idle "$name" bash -c 'source ops/test && "$@"' ops/test after "$earlier" "$name"
+        earlier=${begun[$name]}
+    done
+}
 hot_path() { follow hot-path; }
 
 # Runs rows of the interop tests: run_pytest REPORT ARGUMENT...
@@ -143,11 +156,13 @@ run_pytest() {
 
 # Rows in which no clock judges a picture: of the program, its packages and its pages, and of clusters and messages.
 page_files=()
-for name in certificates chart cluster cluster_crowd cluster_network cluster_redirects cluster_store consent container \
+for name in certificates chart cluster cluster_crowd cluster_network cluster_redirects cluster_store consent \
     data_channels documentation feedback ffmpeg harness http installation loosened module module_channel monitoring \
-    operators operators_page package page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
+    operators operators_page page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
+# Rows of the packages and the container image. They share the packages that the first of them makes.
+package_files=(Tests/Interop/test_container.py Tests/Interop/test_package.py)
 
 # Two processes side by side fill two processors, and a third one has rows that wait. Three for the others are no faster, and beside
 # `interop` no picture gets its time.
@@ -172,6 +187,15 @@ pages() {
     done
     return "$status"
 }
+packages() {
+    if [[ ${begun[packages]:-} ]]; then
+        follow packages
+    elif (($#)); then
+        run_pytest packages-part "${package_files[@]}" "$@"
+    else
+        run_pytest packages -m 'not static' "${package_files[@]}"
+    fi
+}
 # With arguments, rows of all files: whoever names one need not know where it belongs.
 interop() {
     local files=(Tests/Interop)
@@ -181,7 +205,7 @@ interop() {
     elif ((${#chosen_interop[@]})); then
         run_pytest interop "${chosen_interop[@]}"
     else
-        run_pytest interop Tests/Interop "${page_files[@]/#/--ignore=}"
+        run_pytest interop Tests/Interop "${page_files[@]/#/--ignore=}" "${package_files[@]/#/--ignore=}"
     fi
 }
 

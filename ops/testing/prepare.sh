@@ -141,8 +141,8 @@ prepare() {
     local layers=" $* " packages=() needs_swift="" needs_text="" needs_clients=""
     say "Preparing"
     if [[ $layers =~ \ (static|build|unit|simulation|store|scorecard|fuzz|program|hot-path)\  ]]; then needs_swift=1; fi
-    if [[ $layers =~ \ (static|pages|interop|soak)\  ]]; then needs_text=1; fi
-    if [[ $layers =~ \ (pages|interop|soak)\  ]]; then needs_clients=1; fi
+    if [[ $layers =~ \ (static|pages|interop|packages|soak)\  ]]; then needs_text=1; fi
+    if [[ $layers =~ \ (pages|interop|packages|soak)\  ]]; then needs_clients=1; fi
     require_swift
     # The build begins as soon as it can: the rest of the preparation downloads.
     if [[ $needs_swift ]]; then

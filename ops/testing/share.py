@@ -14,17 +14,14 @@ from xml.etree import ElementTree
 # Seconds on two idle cores.
 SECONDS = {
     "test_cluster": 140, "test_cluster_crowd": 46, "test_cluster_network": 77, "test_cluster_redirects": 15,
-    "test_cluster_store": 31, "test_container": 90, "test_data_channels": 120, "test_harness": 23, "test_installation": 40,
-    "test_module": 57, "test_module_channel": 35, "test_operators": 12, "test_operators_page": 22, "test_package": 71,
-    "test_page": 136, "test_readme": 13, "test_relay": 32, "test_sora": 81, "test_sora_layers": 16, "test_turn": 63,
+    "test_cluster_store": 31, "test_data_channels": 120, "test_harness": 23, "test_installation": 40,
+    "test_module": 57, "test_module_channel": 35, "test_operators": 12, "test_operators_page": 22, "test_page": 136,
+    "test_readme": 13, "test_relay": 32, "test_sora": 81, "test_sora_layers": 16, "test_turn": 63,
     "test_turn_client": 14,
 }  # fmt: skip
 SECONDS_OF_OTHERS = 5.0
-# Files that stay together. The last share the packages that the first of them builds.
-GROUPS = (
-    ("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),
-    ("test_container", "test_package"),
-)
+# Files that stay together.
+GROUPS = (("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),)
 WAITING = ("test_consent",)
 
 
@@ -40,18 +37,18 @@ def last_run(results: Path) -> dict[str, float]:
 
 def share(files: list[str], seconds: dict[str, float]) -> list[list[str]]:
     """The longest group goes first, each to the process with less to do."""
+    waiting = [file for file in files if Path(file).stem in WAITING]
     groups: dict[object, list[str]] = {}
     for file in files:
-        stem = Path(file).stem
-        if stem in WAITING:
+        if file in waiting:
             continue
+        stem = Path(file).stem
         key = next((group for group in GROUPS if stem in group), stem)
         groups.setdefault(key, []).append(file)
 
     def length(group: list[str]) -> float:
         return sum(seconds.get(Path(file).stem, SECONDS_OF_OTHERS) for file in group)
 
-    waiting = [file for file in files if Path(file).stem in WAITING]
     shares: list[list[str]] = [[], []]
     for group in sorted(groups.values(), key=length, reverse=True):
         min(shares, key=length).extend(group)
