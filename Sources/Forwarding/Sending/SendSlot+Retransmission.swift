@@ -46,11 +46,14 @@ extension SendSlot {
     /// waits they are sent all the same. A picture that the path does not carry is not repaired.
     private func isReplaced(_ segment: RTPRewriter.Segment) -> Bool {
         guard parameters.kind == .video else { return false }
-        let isAlone = peer.transport.egress.waiting.isEmpty
-        let (playing, wanted) = unsafe (state.pointee.playing, state.pointee.wanted)
-        if hasAllocation, playing == 0 { return wanted == 0 || !isAlone }
-        return segment.stream != rewriter.currentStream && !isAlone
+        if unsafe state.pointee.playing == 0, hasAllocation {
+            return unsafe state.pointee.wanted == 0 || hasWaiting
+        }
+        return segment.stream != rewriter.currentStream && hasWaiting
     }
+
+    // Looked at only where it matters: most packets are of the stream that plays.
+    private var hasWaiting: Bool { !peer.transport.egress.waiting.isEmpty }
 
     /// A stream of the source that plays or of one that played before.
     private func sourceStream(_ id: StreamID) -> Unretained<ReceivedStream>? {

@@ -397,20 +397,24 @@ package struct DataRouter: Sendable {
             return .done(Step(work: 1 + receivers.work))
         }
         var made = 0
-        let content = try? Self.content(of: message, plan) { count in
-            made += count
-            members[id]?.bytes.take(count, at: now)
+        let content: [UInt8]
+        do throws(ZlibError) {
+            content = try Self.content(of: message, plan) { count in
+                made += count
+                members[id]?.bytes.take(count, at: now)
+            }
+        } catch {
+            // Its receivers were looked for, as for one that is sent.
+            members[id]?.bytes.take(message.bytes.count - made, at: now)
+            members[id]?.deliveries.take(receivers.count + nodes.count, at: now)
+            let work = 1 + receivers.work + made / Self.bytesPerStep
+            return .done(Step(effects: [.drop(.malformed)], work: work))
         }
         // A message that is not compressed, or longer than its content.
         members[id]?.bytes.take(message.bytes.count - made, at: now)
-        let work = 1 + receivers.work + made / Self.bytesPerStep
-        guard let content else {
-            // Its receivers were looked for, as for one that is sent.
-            members[id]?.deliveries.take(receivers.count + nodes.count, at: now)
-            return .done(Step(effects: [.drop(.malformed)], work: work))
-        }
         let count = Self.deliveries(of: content.count, to: receivers.count + nodes.count)
         guard count <= Self.messageSecondsMax * limits.dataDeliveriesPerSecond else {
+            let work = 1 + receivers.work + made / Self.bytesPerStep
             return .done(Step(effects: [.drop(.deliveries)], work: work))
         }
         members[id]?.deliveries.take(count, at: now)
@@ -494,11 +498,10 @@ package struct DataRouter: Sendable {
         }
         own.take(count, at: now)
         deliveries.take(count, at: now, perSecond: part(count))
-        let isKnown = remoteDeliveries[participant.id] != nil
-        if !isKnown, remoteDeliveries.count >= Self.remoteSendersMax {
+        if remoteDeliveries[participant.id] == nil, remoteDeliveries.count >= Self.remoteSendersMax {
             remoteDeliveries = remoteDeliveries.filter { !$0.value.isPaid(at: now) }
         }
-        if isKnown || remoteDeliveries.count < Self.remoteSendersMax {
+        if remoteDeliveries[participant.id] != nil || remoteDeliveries.count < Self.remoteSendersMax {
             remoteDeliveries[participant.id] = own
         }
         return distribute(message, compressed: nil, nil, from: sender, to: receivers).step
