@@ -17,8 +17,9 @@ from attacks import ATTACKER, SECONDS, Attack, Deliveries
 from harness.node import LOOPBACK, Node
 
 
-# The address of attackers that the node has to admit first. Attacks before theirs have used up what ATTACKER may request.
-MEMBER = "127.0.0.67"
+# The addresses of attackers that the node has to admit first, one for each attack: those before have used up what theirs may
+# request.
+UNFINISHED, SLOW, CALLING = "127.0.0.67", "127.0.0.68", "127.0.0.69"
 
 
 # Clients on plain sockets. A client library would use more CPU time than the node.
@@ -236,7 +237,7 @@ def unfinished_messages(node: Node) -> int:
     head = struct.pack("!BBQ", 0x81, 0x80 | 127, 500_000) + bytes(4)
 
     def begin(_: int) -> socket.socket:
-        one = websocket(node, address=MEMBER)
+        one = websocket(node, address=UNFINISHED)
         one.sendall(head + bytes(400_000))
         return one
 
@@ -265,14 +266,14 @@ def slow_readers(node: Node) -> int:
     sockets: list[socket.socket] = []
     try:
         for _ in range(30):
-            one = websocket(node, address=MEMBER)
+            one = websocket(node, address=SLOW)
             one.sendall(frame(1, connect_message(channel, 4_000)))
             sockets.append(one)
     except OSError:
         pass
 
     def join_and_leave(end: float, delivered: Deliveries) -> None:
-        with websocket(node, address=MEMBER) as other:
+        with websocket(node, address=SLOW) as other:
             other.sendall(frame(1, connect_message(channel, 4_000)))
             other.recv(1024)
             delivered.add()
@@ -286,7 +287,7 @@ def slow_readers(node: Node) -> int:
 
 def caller(node: Node, room: str, tls: ssl.SSLContext | None) -> socket.socket:
     """A member of a call of two, from which nothing but its acceptance was read."""
-    one = websocket(node, 5, "/relay", tls, MEMBER)
+    one = websocket(node, 5, "/relay", tls, CALLING)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
     one.sendall(frame(1, json.dumps({"type": "register", "roomId": room}).encode()))
     answer = b""
