@@ -137,7 +137,7 @@ begin_fuzz() { begin_idle fuzz Tests/Fuzz/run "$fuzz_seconds"; }
 begin_spare() {
     local name earlier=${begun[fuzz]}
     for name in simulation scorecard packages; do
-        begin_idle "$name" bash -c 'source ops/test && "$@"' ops/test after "$earlier" "$name"
+        begin_idle "$name" bash -c 'source ops/test && "$@"' beside after "$earlier" "$name"
         earlier=${begun[$name]}
     done
 }
