@@ -34,7 +34,7 @@ def test_the_node_keeps_to_its_openapi_document(own_node: Callable[..., Node], t
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(configuration),
             "run", f"{node.admin}/v1/openapi.json", "-H", f"Authorization: Bearer {TOKEN}",
             "--phases", "coverage,fuzzing", "--max-examples", "10", "--seed", "1", "--workers", "1", "--no-color",
-            "--generation-database", "none", "--request-timeout", "60",
+            "--generation-database", "none", "--request-timeout", "60", "--rate-limit", "90/s",
         ],
         cwd=tmp_path, capture_output=True, text=True, timeout=280,
     )  # fmt: skip
