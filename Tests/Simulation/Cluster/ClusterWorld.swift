@@ -72,6 +72,8 @@ final class ClusterWorld {
         unsettle(id)
     }
 
+    func isStandingStill(_ id: NodeID) -> Bool { frozenUntil[id].map { now < $0 } ?? false }
+
     func freeze(_ id: NodeID, for interval: Interval) {
         guard nodes[id]?.media != nil else { return }
         links.freeze(id, for: interval)
