@@ -17,7 +17,8 @@ from harness.neighbours import assert_unaffected, attack_during_a_call
 from harness.node import Node
 
 # Attackers have their own addresses: some bind one of the loopback range, others use X-Forwarded-For.
-OPTIONS = ("--trusted-proxy", "127.0.0.0/8", *SENDS_ALL)
+# All media have one loop, so that what an attack takes of it is taken of the call.
+OPTIONS = ("--loops", "1", "--trusted-proxy", "127.0.0.0/8", *SENDS_ALL)
 
 
 MODULES = {
