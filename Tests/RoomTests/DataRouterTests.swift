@@ -416,6 +416,21 @@ extension [DataRouter.Effect] {
         #expect(effects.deliveries.isEmpty && effects.drops == [.deliveries])
     }
 
+    @Test func `channels that a participant opens take a token each`() throws {
+        var limits = RoomLimits()
+        limits.dataMessagesPerSecond = 10
+        var bench = DataRouterBench(limits: limits)
+        let peer = try bench.join([])
+        for number in 1...100 as ClosedRange<UInt64> {
+            let parameters = DataChannelParameters(label: "#\(number)")
+            let id = DataChannelID(rawValue: number)
+            bench.router.enqueue(.opened(id, parameters, isIncoming: true, lease: nil), from: peer, at: bench.now)
+        }
+        let drops = bench.run(for: .seconds(10)).drops
+        #expect((50..<100).contains(drops.count))
+        #expect(drops.allSatisfy { $0 == .rate })
+    }
+
     @Test func `nothing waits of a participant that left`() throws {
         var bench = DataRouterBench()
         let sender = try bench.join([DataRouterBench.messages()])

@@ -187,6 +187,24 @@ import Wire
         #expect(scene.victim.association.heldBytes == 0)
     }
 
+    @Test func `a FORWARD-TSN takes steps for each stream that it names`() {
+        let scene = holding()
+        for packet in 0..<10_000 {
+            var value: [UInt8] = []
+            value.append(bigEndian: SerialNumber.raw(scene.tsn))
+            for stream in 0..<360 as Range<UInt16> {
+                value.append(bigEndian: stream)
+                value.append(bigEndian: UInt16(truncatingIfNeeded: packet))
+            }
+            let steps = scene.attack([.chunk(.forwardTSN, value)])
+            if scene.hasEnded { break }
+            #expect((4 * 360...6 * 360).contains(steps))
+            // 6,000 packets a second.
+            if packet % 6 == 5 { scene.pair.now += .milliseconds(1) }
+        }
+        #expect(scene.victim.events.last == .ended(.violation(.excessiveWork)))
+    }
+
     // MARK: - RE-CONFIG
 
     @Test func `a list of streams to reset costs steps for each, not for each of ours too`() {

@@ -265,10 +265,17 @@ package struct DataRouter: Sendable {
         guard let id = participants[peer] else { return .done(Step()) }
         switch entry.event {
         case .opened(let channel, let parameters, let isIncoming, _):
-            return .done(Step(effects: opened(channel, parameters, isIncoming: isIncoming, of: id)))
+            guard isIncoming else {
+                return .done(Step(effects: opened(channel, parameters, isIncoming: false, of: id)))
+            }
+            // Other nodes may have to be told of its label, so it takes a token as a message does.
+            return paced(from: id, since: entry.since, at: now) {
+                Step(effects: $0.opened(channel, parameters, isIncoming: true, of: id))
+            }
         case .message(let channel, let message):
             guard let label = members[id]?.labels[channel], let plan = members[id]?.plan[label] else {
-                return ignored(from: id, since: entry.since, at: now)
+                // The channel is for nobody. It takes a token all the same, so that many messages slow their sender down.
+                return paced(from: id, since: entry.since, at: now) { _ in Step() }
             }
             switch plan.use {
             case .signaling(sends: false): return .done(refuse(id, label, .notPermitted))
@@ -351,14 +358,18 @@ package struct DataRouter: Sendable {
         return next > limit ? .never : .later(next)
     }
 
-    /// A message of a participant on a channel that is for nobody. It takes a token all the same, so that many of them slow their
-    /// sender down.
-    private mutating func ignored(from id: ParticipantID, since: Instant, at now: Instant) -> Outcome {
+    /// What a participant causes without content for others: it takes a token for a message.
+    private mutating func paced(
+        from id: ParticipantID,
+        since: Instant,
+        at now: Instant,
+        _ step: (inout Self) -> Step
+    ) -> Outcome {
         guard let member = members[id] else { return .done(Step()) }
         switch Self.pace(member.messages, member.bytes, until: since + Self.patience, at: now) {
         case .now:
             members[id]?.messages.take(at: now)
-            return .done(Step())
+            return .done(step(&self))
         case .later(let next): return .waits(until: next)
         case .never: return .done(Step(effects: [.drop(.rate)]))
         }

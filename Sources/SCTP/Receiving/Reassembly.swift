@@ -180,7 +180,8 @@ struct Reassembly: Sendable {
         _ work: inout WorkMeter
     ) {
         for skipped in numbers.skipped {
-            work.add()
+            // It is read, looked up, taken out and put back.
+            work.add(4)
             let key = Key(stream: skipped.stream, isUnordered: skipped.isUnordered)
             guard lines[key] != nil || (!skipped.isUnordered && accepts(skipped.stream)) else { continue }
             var line = lines.removeValue(forKey: key) ?? Line()
