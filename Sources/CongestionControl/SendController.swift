@@ -110,7 +110,7 @@ package struct SendController: ~Copyable, Sendable {
     /// What the path carries for longer: the target rate, or, while a queue is drained, what follows that.
     package var sustainedRate: Double {
         guard phase == .drain else { return target }
-        return max(target, clamp(min(law.resumeRate(delivered: path.delivered), demandLimit)))
+        return max(target, clamp(min(law.resumeRate(deliveredRecently: path.deliveredRecently), demandLimit)))
     }
 
     /// What the path carries and no more, by what it delivered while its queue never emptied; `nil` while that is not known.
@@ -122,6 +122,13 @@ package struct SendController: ~Copyable, Sendable {
         let isSmooth = phase == .drain || loss.isTesting || lossCap.rate != nil
         return target * (isMarked ? Self.pacingMarked : isSmooth ? Self.pacingSmooth : Self.pacing)
     }
+
+    /// What pairs of packets tell of the bottleneck, bit/s: what leaves faster waits there. `nil` while they do not agree, or while
+    /// others fill its queue.
+    package var bottleneckRate: Double? { isCompeting ? nil : path.agreedHint }
+
+    /// No more than the pacer's rate may leave, so that the path shows whose queue it has.
+    package var isTestingCompetition: Bool { competition.isRunning }
 
     /// The time whose bytes may leave at once, in seconds, where the path is full. An L4S queue marks every burst.
     package var pacingBurst: Double { isMarked ? Self.burstMarked : Self.burst }
@@ -337,6 +344,7 @@ package struct SendController: ~Copyable, Sendable {
                     queueMS: queueMS,
                     jitterMS: path.queue.jitterMS,
                     delivered: path.delivered,
+                    deliveredRecently: path.deliveredRecently,
                     link: path.likelyLink,
                     roundTrip: path.roundTrip,
                     isTestingLoss: loss.isTesting,

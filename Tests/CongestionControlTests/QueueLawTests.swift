@@ -4,11 +4,17 @@ import Testing
 
 @Suite struct QueueLawTests {
     /// A report a tenth of a second after the one before, of a path whose bottleneck is known.
-    private func input(queueMS: Double, delivered: Double = 1_000_000, link: Double = 1_000_000) -> QueueLaw.Input {
+    private func input(
+        queueMS: Double,
+        delivered: Double = 1_000_000,
+        deliveredRecently: Double? = nil,
+        link: Double = 1_000_000
+    ) -> QueueLaw.Input {
         QueueLaw.Input(
             queueMS: queueMS,
             jitterMS: 2,
             delivered: delivered,
+            deliveredRecently: deliveredRecently ?? delivered,
             link: link,
             roundTrip: 100_000,
             isTestingLoss: false,
@@ -26,6 +32,17 @@ import Testing
         let drained = law.next(1_000_000, input(queueMS: goalMS + 26), at: 100_000)
         #expect(law.isDraining)
         #expect(drained < 970_000, "less than what arrives, although the queue has hardly grown")
+    }
+
+    @Test func `what follows a drain is made of the last moment`() {
+        var law = QueueLaw()
+        // The rate has just risen.
+        _ = law.next(900_000, input(queueMS: 80, delivered: 400_000, deliveredRecently: 1_000_000), at: 0)
+        #expect(law.isDraining)
+        #expect(law.resumeRate(deliveredRecently: 1_000_000) == 900_000)
+        _ = law.next(400_000, input(queueMS: 30, delivered: 700_000, deliveredRecently: 1_100_000), at: 100_000)
+        // Now less arrives, because less is sent.
+        #expect(law.resumeRate(deliveredRecently: 300_000) == 990_000)
     }
 
     @Test func `a report raises the rate at most at the pace of twice in a second`() {

@@ -65,13 +65,14 @@ import Wire
         #expect(receiver.allocation.upgrade == nil)
     }
 
-    @Test func `a rate that falls below the cost lowers the layers at once`() {
+    @Test func `layers that play count without their margin, and a rate that falls below that lowers them at once`() {
         var receiver = Receiver([Self.camera()])
         receiver.run(3_000_000, for: .seconds(10))
         #expect(receiver.stream() == 3)
-        receiver.allocate(2_200_000)
+        // Of 2,120,000; the lowest layer counts in full.
+        receiver.allocate(2_010_000)
         #expect(receiver.stream() == 3)
-        receiver.allocate(2_100_000)
+        receiver.allocate(1_990_000)
         #expect(receiver.stream() == 2)
         #expect(receiver.allocation.allocated == 530_000)
     }

@@ -2,7 +2,7 @@
 /// the bottleneck took for it, whoever else uses the path.
 ///
 /// Wireless links that deliver in batches and shapers with a bucket overstate it, so it is a hint about proportions and never a
-/// rate to send at.
+/// rate to send at. Where nearly all pairs agree, a key frame is not sent faster.
 struct CapacityHint: ~Copyable, Sendable {
     private static let samplesMin = 5
     private static let bytesMin = 400
@@ -10,6 +10,10 @@ struct CapacityHint: ~Copyable, Sendable {
     /// The receiver's clock has steps of 250 µs (transport-cc).
     private static let arrivalGapMin: Int64 = 500
     private static let arrivalGapMax: Int64 = 200_000
+    /// Pairs agree when they differ from the median by an eighth at most: the clock's step at 4 Mbit/s.
+    private static let agreement = 0.125
+    /// The share of the pairs that agree on a path without jitter, whatever a few of them met.
+    private static let agreeingShare = 0.75
 
     /// Bits a second.
     private var samples = Ring(capacity: 16, filler: 0.0)
@@ -19,6 +23,8 @@ struct CapacityHint: ~Copyable, Sendable {
     private var hasNewSample = false
     /// Bits a second.
     private(set) var rate: Double?
+    /// The rate, where nearly all pairs agree: not on a path with jitter, or one that reorders packets.
+    private(set) var agreedRate: Double?
 
     /// Takes a received packet; packets come in the order of their numbers.
     mutating func add(_ packet: PacketResult) {
@@ -40,7 +46,11 @@ struct CapacityHint: ~Copyable, Sendable {
     mutating func update() {
         guard hasNewSample, samples.count >= Self.samplesMin else { return }
         hasNewSample = false
+        let median = median
         rate = median
+        var agreeing = 0
+        for index in 0..<samples.count where abs(samples[index] - median) <= Self.agreement * median { agreeing += 1 }
+        agreedRate = Double(agreeing) >= Self.agreeingShare * Double(samples.count) ? median : nil
     }
 
     mutating func reset() { self = CapacityHint() }

@@ -57,6 +57,9 @@ struct CompetitionTest: Sendable {
     private var heldUntil = Int64.min / 2
     private var lossAt = Int64.min / 2
 
+    /// The path is watched while less is sent. What leaves above the target rate now would be taken for that of others.
+    var isRunning: Bool { run?.isRunning == true }
+
     /// Gathers evidence from one report.
     /// - Parameters:
     ///   - growthMS: how much the queue grew since the report before.

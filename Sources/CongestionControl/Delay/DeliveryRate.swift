@@ -1,4 +1,4 @@
-/// The rate at which packets arrived within the last 400 ms, in bits a second.
+/// The rate at which packets arrived within the last 400 ms, and within the last 200 ms, in bits a second.
 struct DeliveryRate: ~Copyable, Sendable {
     struct Group: BitwiseCopyable {
         var firstAt: Int64
@@ -9,6 +9,7 @@ struct DeliveryRate: ~Copyable, Sendable {
     }
 
     private static let window: Int64 = 400_000
+    private static let recentWindow: Int64 = 200_000
     /// Arrivals that are closer share an entry, so that 128 entries cover the window at any rate.
     private static let groupLength: Int64 = 4_000
     /// Less is no rate.
@@ -47,6 +48,18 @@ struct DeliveryRate: ~Copyable, Sendable {
         guard groups.count > 1 else { return 0 }
         let span = max(newest &- groups[0].lastAt &- gaps, Self.spanMin)
         return Double(bytes - groups[0].bytes) * 8e6 / Double(span)
+    }
+
+    /// The rate within the last part of the window; 0 while too little has arrived.
+    func recent(newest: Int64) -> Double {
+        guard groups.count > 1 else { return 0 }
+        var bytes = 0
+        var first = groups.count - 1
+        while first > 0, newest &- groups[first].lastAt < Self.recentWindow {
+            bytes += groups[first].bytes
+            first -= 1
+        }
+        return Double(bytes) * 8e6 / Double(max(newest &- groups[first].lastAt, Self.spanMin))
     }
 
     mutating func reset() { self = DeliveryRate() }

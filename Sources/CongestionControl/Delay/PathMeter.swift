@@ -25,6 +25,8 @@ struct PathMeter: ~Copyable, Sendable {
     private(set) var roundTrip: Int64 = 200_000
     /// The rate at which packets arrive.
     private(set) var delivered = 0.0
+    /// The same within the last 200 ms.
+    private(set) var deliveredRecently = 0.0
     private(set) var queue = QueueDelayEstimator()
     private(set) var sent = SentRate()
     private var delivery = DeliveryRate()
@@ -36,6 +38,9 @@ struct PathMeter: ~Copyable, Sendable {
 
     /// What pairs of packets tell of the bottleneck.
     var hint: Double? { capacity.rate }
+
+    /// The same, where nearly all pairs agree.
+    var agreedHint: Double? { capacity.agreedRate }
 
     /// What the bottleneck carries in all, as far as it is known; at least what is delivered.
     var link: Double {
@@ -91,6 +96,7 @@ struct PathMeter: ~Copyable, Sendable {
         capacity.update()
         queue.update(least: least, newest: newest, at: now)
         delivered = min(delivery.update(newest: newest), Self.deliveredMax * sent.peak)
+        deliveredRecently = min(delivery.recent(newest: newest), Self.deliveredMax * sent.peak)
     }
 
     /// - Returns: whether packets before those of the report are in no report: theirs was lost.

@@ -11,6 +11,8 @@ struct QueueLaw: Sendable {
         var jitterMS: Double
         /// The rate at which packets arrive.
         var delivered: Double
+        /// The same within the last 200 ms.
+        var deliveredRecently: Double
         /// What the bottleneck carries in all, as far as it is known.
         var link: Double
         /// Microseconds.
@@ -77,6 +79,7 @@ struct QueueLaw: Sendable {
     private var busySince: Int64?
     private var lastSevereAt = Int64.min / 2
     private var busyRate = 0.0
+    private var busyRateRecently = 0.0
 
     /// The queue in milliseconds that a sender aims at.
     static func goalMS(delivered: Double, link: Double) -> Double {
@@ -95,8 +98,11 @@ struct QueueLaw: Sendable {
 
     mutating func stopDraining() { isDraining = false }
 
-    /// The rate after the queue has been drained.
-    func resumeRate(delivered: Double) -> Double { Self.resumeShare * (busyRate > 0 ? busyRate : delivered) }
+    /// The rate after the queue has been drained. It is made of the last 200 ms: a drain that begins a moment after the rate rose
+    /// would be taken for a path that carries what was sent before (case S1 2.5 20 of the server's scorecard).
+    func resumeRate(deliveredRecently: Double) -> Double {
+        Self.resumeShare * (busyRateRecently > 0 ? busyRateRecently : deliveredRecently)
+    }
 
     /// How fast the queue grew since the report before, in milliseconds.
     func growth(to queueMS: Double) -> Double { queueMS - previousMS }
@@ -146,10 +152,10 @@ struct QueueLaw: Sendable {
     private mutating func resumed(_ target: Double, _ input: Input) -> Double {
         guard isDraining else { return target }
         if input.queueMS > 20 {
-            busyRate = input.delivered
+            (busyRate, busyRateRecently) = (input.delivered, input.deliveredRecently)
             return target
         }
-        defer { busyRate = 0 }
+        defer { (busyRate, busyRateRecently) = (0, 0) }
         return input.queueMS < 10 ? max(target, Self.resumeShare * busyRate) : target
     }
 

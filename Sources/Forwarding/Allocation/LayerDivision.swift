@@ -18,6 +18,9 @@ struct LayerDivision: Sendable {
     /// The last picture stays while the path carries this much of its cost, which counts peaks and retransmissions (cases Return 0.7
     /// to 0.8 of the server's scorecard: frozen for 1 s of 20 in place of 4 to 20).
     private static let keptTenths = 8
+    /// A better layer that plays counts without the margin of its cost for retransmissions, so that small changes of the rate do not
+    /// take it (`LayerLadder.costPerMille`).
+    private static let heldPerMille = 940
 
     /// One step of one slot.
     private struct Entry: BitwiseCopyable {
@@ -73,6 +76,7 @@ struct LayerDivision: Sendable {
                     merit = layers.slope * (isMinimum ? 1 : LayerUtility.weight(of: ladder.importance))
                     if step < heldCount { merit *= Self.heldFactor }
                 }
+                let cost = layers.cost - below
                 entries.append(
                     Entry(
                         key: Entry.key(group: group, merit: merit, rank: rank, step: step),
@@ -80,7 +84,7 @@ struct LayerDivision: Sendable {
                         slot: UInt32(slot),
                         step: UInt32(step),
                         importanceBit: 1 << UInt32(ladder.importance.rawValue),
-                        cost: layers.cost - below
+                        cost: step > 0 && step < heldCount ? cost / 1_000 * Self.heldPerMille : cost
                     )
                 )
                 below = layers.cost

@@ -12,7 +12,7 @@ extension AdaptationCase {
             "Dip \(AdaptationGate.text(capacity))",
             "\(AdaptationGate.text(capacity)) Mbit/s, half of it from 15 to 17 s",
             [
-                .atMost("T↓", 1.5, "s", bound: capacity < 2 ? 2.2 : nil), .atMost("freeze", 0.5, "s"),
+                .atMost("T↓", 1.5, "s"), .atMost("freeze", 0.5, "s"),
                 .atMost("T back", 5, "s"), .atMost("N", 2),
             ],
             failsFor: [.neverEstimates]
