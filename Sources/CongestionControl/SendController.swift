@@ -123,9 +123,12 @@ package struct SendController: ~Copyable, Sendable {
         return target * (isMarked ? Self.pacingMarked : isSmooth ? Self.pacingSmooth : Self.pacing)
     }
 
-    /// What pairs of packets tell of the bottleneck, bit/s: what leaves faster waits there. `nil` while they do not agree, or while
-    /// others fill its queue.
-    package var bottleneckRate: Double? { isCompeting ? nil : path.agreedHint }
+    /// What pairs of packets tell of the bottleneck, bit/s, where that is less than a rate: what leaves faster waits there. `nil` while
+    /// they do not agree, or while others fill its queue.
+    package func bottleneckRate(below rate: Double) -> Double? {
+        guard let hint = path.hint, hint < rate, !isCompeting, path.isHintAgreed else { return nil }
+        return hint
+    }
 
     /// No more than the pacer's rate may leave, so that the path shows whose queue it has.
     package var isTestingCompetition: Bool { competition.isRunning }
@@ -344,7 +347,7 @@ package struct SendController: ~Copyable, Sendable {
                     queueMS: queueMS,
                     jitterMS: path.queue.jitterMS,
                     delivered: path.delivered,
-                    deliveredRecently: path.deliveredRecently,
+                    deliveredRecently: path.queue.delayMS > QueueLaw.busyMS ? path.deliveredRecently : 0,
                     link: path.likelyLink,
                     roundTrip: path.roundTrip,
                     isTestingLoss: loss.isTesting,

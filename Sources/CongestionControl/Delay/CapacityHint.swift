@@ -23,8 +23,6 @@ struct CapacityHint: ~Copyable, Sendable {
     private var hasNewSample = false
     /// Bits a second.
     private(set) var rate: Double?
-    /// The rate, where nearly all pairs agree: not on a path with jitter, or one that reorders packets.
-    private(set) var agreedRate: Double?
 
     /// Takes a received packet; packets come in the order of their numbers.
     mutating func add(_ packet: PacketResult) {
@@ -46,11 +44,15 @@ struct CapacityHint: ~Copyable, Sendable {
     mutating func update() {
         guard hasNewSample, samples.count >= Self.samplesMin else { return }
         hasNewSample = false
-        let median = median
         rate = median
+    }
+
+    /// Whether nearly all pairs agree: not on a path with jitter, or one that reorders packets.
+    var isAgreed: Bool {
+        guard let rate else { return false }
         var agreeing = 0
-        for index in 0..<samples.count where abs(samples[index] - median) <= Self.agreement * median { agreeing += 1 }
-        agreedRate = Double(agreeing) >= Self.agreeingShare * Double(samples.count) ? median : nil
+        for index in 0..<samples.count where abs(samples[index] - rate) <= Self.agreement * rate { agreeing += 1 }
+        return Double(agreeing) >= Self.agreeingShare * Double(samples.count)
     }
 
     mutating func reset() { self = CapacityHint() }

@@ -25,8 +25,8 @@ struct PathMeter: ~Copyable, Sendable {
     private(set) var roundTrip: Int64 = 200_000
     /// The rate at which packets arrive.
     private(set) var delivered = 0.0
-    /// The same within the last 200 ms.
-    private(set) var deliveredRecently = 0.0
+    /// The same within the last 200 ms. It is made when it is asked for.
+    var deliveredRecently: Double { min(delivery.recent(newest: newestBefore ?? 0), Self.deliveredMax * sent.peak) }
     private(set) var queue = QueueDelayEstimator()
     private(set) var sent = SentRate()
     private var delivery = DeliveryRate()
@@ -39,8 +39,8 @@ struct PathMeter: ~Copyable, Sendable {
     /// What pairs of packets tell of the bottleneck.
     var hint: Double? { capacity.rate }
 
-    /// The same, where nearly all pairs agree.
-    var agreedHint: Double? { capacity.agreedRate }
+    /// Whether nearly all pairs agree on that.
+    var isHintAgreed: Bool { capacity.isAgreed }
 
     /// What the bottleneck carries in all, as far as it is known; at least what is delivered.
     var link: Double {
@@ -96,7 +96,6 @@ struct PathMeter: ~Copyable, Sendable {
         capacity.update()
         queue.update(least: least, newest: newest, at: now)
         delivered = min(delivery.update(newest: newest), Self.deliveredMax * sent.peak)
-        deliveredRecently = min(delivery.recent(newest: newest), Self.deliveredMax * sent.peak)
     }
 
     /// - Returns: whether packets before those of the report are in no report: theirs was lost.

@@ -11,7 +11,7 @@ struct QueueLaw: Sendable {
         var jitterMS: Double
         /// The rate at which packets arrive.
         var delivered: Double
-        /// The same within the last 200 ms.
+        /// The same within the last 200 ms, while the queue is longer than ``QueueLaw/busyMS``.
         var deliveredRecently: Double
         /// What the bottleneck carries in all, as far as it is known.
         var link: Double
@@ -98,6 +98,9 @@ struct QueueLaw: Sendable {
 
     mutating func stopDraining() { isDraining = false }
 
+    /// A queue of more milliseconds keeps the bottleneck busy.
+    static let busyMS = 20.0
+
     /// The rate after the queue has been drained. It is made of the last 200 ms: a drain that begins a moment after the rate rose
     /// would be taken for a path that carries what was sent before (case S1 2.5 20 of the server's scorecard).
     func resumeRate(deliveredRecently: Double) -> Double {
@@ -151,7 +154,7 @@ struct QueueLaw: Sendable {
     /// A queue that has just been drained leaves the path at the rate that it delivered while it was busy.
     private mutating func resumed(_ target: Double, _ input: Input) -> Double {
         guard isDraining else { return target }
-        if input.queueMS > 20 {
+        if input.queueMS > Self.busyMS {
             (busyRate, busyRateRecently) = (input.delivered, input.deliveredRecently)
             return target
         }

@@ -8,9 +8,6 @@ extension Peer {
     private static let relaxedBurst = Interval.milliseconds(40)
     /// On a full path a burst is a queue, so packets leave evenly.
     private static let tightBurst = Interval.milliseconds(5)
-    /// Pairs of packets measure a bottleneck of 3 Mbit/s up to a twentieth too fast (of 0.85 to 0.95, with .92 the best layer of
-    /// case Return 0.6 of the server's scorecard is back after 7 s in place of 9 to 17).
-    private static let bottleneckPercent = 92
     /// Between two steps of a probe cluster.
     private static let probeStep = Interval.milliseconds(2)
     /// Many peers at one address do not wait for each other longer than this.
@@ -159,37 +156,20 @@ extension Peer {
     }
 
     /// Puts the controller's answer in force.
+    // Apart from what receives media, as `tick`.
+    @inline(never)
     private func applySendRate(at now: Instant) {
         guard let sendRate else { return }
         updateMarking()
         let egress = transport.egress
         egress.pace(
-            pacerRate(sendRate, waitingBytes: egress.waiting.bytes),
+            sendRate.pacerRate(waitingBytes: egress.waiting.bytes, layersRate: allocatedLayersRate),
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
             at: now
         )
         let isDue = allocationDueAt.map { $0 <= now } ?? false
         if isDue || (sendRate.sustained != allocatedRate && !isSettled(sendRate, at: now)) { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
-    }
-
-    /// Bit/s at which packets leave.
-    private func pacerRate(_ sendRate: SendRate, waitingBytes: Int) -> Int {
-        // Whatever left above that would be taken for the packets of others.
-        if sendRate.isTestingCompetition { return sendRate.pacing }
-        // While a queue is drained, what waits leaves within half a second, as far as the path carries that. No more than the target
-        // leaves for other reasons: where that is nearly all that the path carries, the queue would stay (case Return 0.7 of the
-        // server's scorecard: 141 → 32 ms). Otherwise layers leave as they come.
-        let backlogRate = min(waitingBytes * 8 * 2, sendRate.sustained)
-        let wanted =
-            sendRate.isDraining
-            ? max(sendRate.target, backlogRate) : max(sendRate.pacing, allocatedLayersRate * 5 / 4)
-        // What the path does not carry waits here, where sound passes it.
-        if let carried = sendRate.carried { return min(wanted, max(carried, sendRate.target)) }
-        // So does a key frame on a bottleneck that carries little more than its layer. One that seems to carry less was measured
-        // wrong.
-        guard let bottleneck = sendRate.bottleneck, bottleneck >= allocatedLayersRate else { return wanted }
-        return min(wanted, max(bottleneck / 100 * Self.bottleneckPercent, allocatedLayersRate))
     }
 
     /// Has the packets on the selected pair marked as ECN-capable, as long as the peer reports on the marks and they arrive.

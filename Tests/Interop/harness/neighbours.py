@@ -247,7 +247,7 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     assert_clock(max(usual.values()) < USUAL_JOIN_SECONDS_MAX, f"95 % of the joins, in seconds: {usual}", starved)
     late = {kind: figures["latencyMilliseconds"]["p99"] for kind, figures in media(report).items()} | outcome.late
     lateness = report["window"]["generator"]["latenessMilliseconds"]["p99"]
-    seen = f"99th percentiles of the latency, in milliseconds: {late}; of what the generator's own timers were late: {lateness}"
+    seen = f"99th percentiles of the latency, in milliseconds: {late}; the generator's own timers are late by {lateness}"
     assert_clock(
         max(late.values()) < LATENCY_P99_MILLISECONDS_MAX,
         "\n".join([seen, *outcome.progress]),
