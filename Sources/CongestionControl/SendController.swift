@@ -131,7 +131,7 @@ package struct SendController: ~Copyable, Sendable {
     }
 
     /// No more than the pacer's rate may leave, so that the path shows whose queue it has.
-    package var isTestingCompetition: Bool { competition.isRunning }
+    package var isTestingCompetition: Bool { competition.isRunning && phase != .stale }
 
     /// The time whose bytes may leave at once, in seconds, where the path is full. An L4S queue marks every burst.
     package var pacingBurst: Double { isMarked ? Self.burstMarked : Self.burst }

@@ -28,6 +28,15 @@ import Testing
         #expect(recent == 800_000)
     }
 
+    @Test func `time of which no report came does not count`() {
+        var rate = DeliveryRate()
+        add(&rate, from: 0, to: 800, each: 10)
+        rate.add(PacketResult(sequence: 900, sentAt: 900_000, arrivedAt: 900_000, bytes: 1_000), followsGap: true)
+        add(&rate, from: 910, to: 950, each: 10)
+        let recent = rate.recent(newest: 940_000)
+        #expect((750_000...900_000).contains(recent))
+    }
+
     @Test func `too little is no rate`() {
         var rate = DeliveryRate()
         let empty = rate.recent(newest: 0)

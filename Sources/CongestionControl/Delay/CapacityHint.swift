@@ -10,13 +10,21 @@ struct CapacityHint: ~Copyable, Sendable {
     /// The receiver's clock has steps of 250 µs (transport-cc).
     private static let arrivalGapMin: Int64 = 500
     private static let arrivalGapMax: Int64 = 200_000
-    /// Pairs agree when they differ from the median by an eighth at most: the clock's step at 4 Mbit/s.
+    /// Pairs agree when they differ from the median by an eighth at most. Gaps of fewer than four steps of the clock say nothing: on
+    /// a fast link all are the least one.
     private static let agreement = 0.125
+    private static let agreementGapMin: Int64 = 1_000
     /// The share of the pairs that agree on a path without jitter, whatever a few of them met.
     private static let agreeingShare = 0.75
 
-    /// Bits a second.
-    private var samples = Ring(capacity: 16, filler: 0.0)
+    private struct Sample: BitwiseCopyable {
+        /// Bits a second.
+        var rate: Double
+        /// The clock has told its gap.
+        var isExact: Bool
+    }
+
+    private var samples = Ring(capacity: 16, filler: Sample(rate: 0, isExact: false))
     private var sentAt = Int64.min / 2
     private var arrivedAt: Int64 = 0
     private var bytes = 0
@@ -36,7 +44,12 @@ struct CapacityHint: ~Copyable, Sendable {
         }
         let gap = packet.arrivedAt &- arrivedAt
         guard gap >= 0, gap <= Self.arrivalGapMax else { return }
-        samples.append(Double(packet.bytes) * 8e6 / Double(max(gap, Self.arrivalGapMin)))
+        samples.append(
+            Sample(
+                rate: Double(packet.bytes) * 8e6 / Double(max(gap, Self.arrivalGapMin)),
+                isExact: gap >= Self.agreementGapMin
+            )
+        )
         hasNewSample = true
     }
 
@@ -51,7 +64,10 @@ struct CapacityHint: ~Copyable, Sendable {
     var isAgreed: Bool {
         guard let rate else { return false }
         var agreeing = 0
-        for index in 0..<samples.count where abs(samples[index] - rate) <= Self.agreement * rate { agreeing += 1 }
+        for index in 0..<samples.count {
+            let sample = samples[index]
+            if sample.isExact, abs(sample.rate - rate) <= Self.agreement * rate { agreeing += 1 }
+        }
         return Double(agreeing) >= Self.agreeingShare * Double(samples.count)
     }
 
@@ -60,14 +76,15 @@ struct CapacityHint: ~Copyable, Sendable {
     private var median: Double {
         // The value that half of the others are below; sixteen values make 256 comparisons at most.
         for index in 0..<samples.count {
-            let value = samples[index]
+            let value = samples[index].rate
             var below = 0
             var equal = 0
             for other in 0..<samples.count {
-                if samples[other] < value { below += 1 } else if samples[other] == value { equal += 1 }
+                let rate = samples[other].rate
+                if rate < value { below += 1 } else if rate == value { equal += 1 }
             }
             if below <= samples.count / 2, below + equal > samples.count / 2 { return value }
         }
-        return samples[0]
+        return samples[0].rate
     }
 }

@@ -54,12 +54,14 @@ struct DeliveryRate: ~Copyable, Sendable {
     func recent(newest: Int64) -> Double {
         guard groups.count > 1 else { return 0 }
         var bytes = 0
+        var gaps: Int64 = 0
         var first = groups.count - 1
-        while first > 0, newest &- groups[first].lastAt < Self.recentWindow {
+        while first > 0, newest &- groups[first].lastAt &- gaps < Self.recentWindow {
             bytes += groups[first].bytes
+            gaps &+= groups[first].gap
             first -= 1
         }
-        return Double(bytes) * 8e6 / Double(max(newest &- groups[first].lastAt, Self.spanMin))
+        return Double(bytes) * 8e6 / Double(max(newest &- groups[first].lastAt &- gaps, Self.spanMin))
     }
 
     mutating func reset() { self = DeliveryRate() }

@@ -20,7 +20,7 @@ struct LayerDivision: Sendable {
     private static let keptTenths = 8
     /// A better layer that plays counts without the margin of its cost for retransmissions, so that small changes of the rate do not
     /// take it (`LayerLadder.costPerMille`).
-    private static let heldPerMille = 940
+    private static let heldPerMille = 950
 
     /// One step of one slot.
     private struct Entry: BitwiseCopyable {

@@ -125,7 +125,9 @@ final class SendRate {
         guard let rate = unsafe controller?.pointee.bottleneckRate(below: Double(wanted) / Self.bottleneckShare),
             rate >= Double(layersRate)
         else { return wanted }
-        return min(wanted, max(Int(clamping: Self.bottleneckShare * rate), layersRate))
+        // What waits for more than a second of the path may take all of it.
+        let most = max(Self.bottleneckShare * rate, Double(layersRate), min(Double(waitingBytes) * 8, rate))
+        return min(wanted, Int(clamping: most))
     }
 
     /// The time whose bytes may leave at once on a full path, where a burst is a queue; `nil` for the usual.

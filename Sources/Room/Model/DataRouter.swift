@@ -268,14 +268,16 @@ package struct DataRouter: Sendable {
             guard isIncoming else {
                 return .done(Step(effects: opened(channel, parameters, isIncoming: false, of: id)))
             }
-            // Other nodes may have to be told of its label, so it takes a token as a message does.
-            return paced(from: id, since: entry.since, at: now) {
-                Step(effects: $0.opened(channel, parameters, isIncoming: true, of: id))
+            // Other nodes may have to be told of its label, so it takes a token as a message does. It is never left out: the peer
+            // takes the channel for open.
+            if let next = members[id]?.messages.nextRoom(at: now) {
+                guard next <= now else { return .waits(until: next) }
+                members[id]?.messages.take(at: now)
             }
+            return .done(Step(effects: opened(channel, parameters, isIncoming: true, of: id)))
         case .message(let channel, let message):
             guard let label = members[id]?.labels[channel], let plan = members[id]?.plan[label] else {
-                // The channel is for nobody. It takes a token all the same, so that many messages slow their sender down.
-                return paced(from: id, since: entry.since, at: now) { _ in Step() }
+                return ignored(from: id, since: entry.since, at: now)
             }
             switch plan.use {
             case .signaling(sends: false): return .done(refuse(id, label, .notPermitted))
@@ -358,18 +360,14 @@ package struct DataRouter: Sendable {
         return next > limit ? .never : .later(next)
     }
 
-    /// What a participant causes without content for others: it takes a token for a message.
-    private mutating func paced(
-        from id: ParticipantID,
-        since: Instant,
-        at now: Instant,
-        _ step: (inout Self) -> Step
-    ) -> Outcome {
+    /// A message of a participant on a channel that is for nobody. It takes a token all the same, so that many of them slow their
+    /// sender down.
+    private mutating func ignored(from id: ParticipantID, since: Instant, at now: Instant) -> Outcome {
         guard let member = members[id] else { return .done(Step()) }
         switch Self.pace(member.messages, member.bytes, until: since + Self.patience, at: now) {
         case .now:
             members[id]?.messages.take(at: now)
-            return .done(step(&self))
+            return .done(Step())
         case .later(let next): return .waits(until: next)
         case .never: return .done(Step(effects: [.drop(.rate)]))
         }
