@@ -46,6 +46,8 @@ struct QueueLaw: Sendable {
     private static let unknownRateMax = 1.1
     /// A queue this far above its goal is drained.
     private static let drainMS = 25.0
+    /// A queue of more milliseconds keeps the bottleneck busy.
+    static let busyMS = 20.0
     /// A queue of this length more takes the rate to nothing, were it not for the least share; what is over 100 ms counts for
     /// more (measured: W4 keeps .84 of its rate with 700 ms, .76 with 500; W9 and W10 need the rest).
     private static let drainScaleMS = 700.0
@@ -97,9 +99,6 @@ struct QueueLaw: Sendable {
     mutating func skip(queueMS: Double) { previousMS = queueMS }
 
     mutating func stopDraining() { isDraining = false }
-
-    /// A queue of more milliseconds keeps the bottleneck busy.
-    static let busyMS = 20.0
 
     /// The rate after the queue has been drained. It is made of the last 200 ms: a drain that begins a moment after the rate rose
     /// would be taken for a path that carries what was sent before (case S1 2.5 20 of the server's scorecard).

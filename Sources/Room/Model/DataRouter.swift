@@ -265,16 +265,13 @@ package struct DataRouter: Sendable {
         guard let id = participants[peer] else { return .done(Step()) }
         switch entry.event {
         case .opened(let channel, let parameters, let isIncoming, _):
-            guard isIncoming else {
-                return .done(Step(effects: opened(channel, parameters, isIncoming: false, of: id)))
-            }
-            // Other nodes may have to be told of its label, so it takes a token as a message does. It is never left out: the peer
-            // takes the channel for open.
-            if let next = members[id]?.messages.nextRoom(at: now) {
+            // Other nodes may have to be told of the label of one that the peer opens, so it takes a token as a message does. It is
+            // never left out: the peer takes the channel for open.
+            if isIncoming, let next = members[id]?.messages.nextRoom(at: now) {
                 guard next <= now else { return .waits(until: next) }
                 members[id]?.messages.take(at: now)
             }
-            return .done(Step(effects: opened(channel, parameters, isIncoming: true, of: id)))
+            return .done(Step(effects: opened(channel, parameters, isIncoming: isIncoming, of: id)))
         case .message(let channel, let message):
             guard let label = members[id]?.labels[channel], let plan = members[id]?.plan[label] else {
                 return ignored(from: id, since: entry.since, at: now)

@@ -129,7 +129,7 @@ class CallProgress:
         return [f"{attacks.at(at)}: {line}" for at, line in self.lines]
 
     def late(self, attacks: Attacks) -> dict[str, float]:
-        """The 99th percentile of the latency in the middle one of the seconds of each attack, in milliseconds."""
+        """The 99th percentile of the latency in the middle second of each attack, the worse of two, in milliseconds."""
         seconds: dict[str, list[float]] = {}
         for at, line in self.lines:
             found = re.search(r" p99 ([0-9.]+) ms", line)

@@ -263,15 +263,16 @@ import Wire
             Set(one.flatMap(\.keys)).sorted().flatMap { place in
                 let steps = one.indices.filter { one[$0][place] != nil && other[$0][place] != nil }
                 let seen = steps.map { one[$0][place, default: []] }
+                // Whom all sights have from one on until longer than the lag.
+                let lasting = seen.indices.dropLast(lag).map { start in
+                    seen[start...start + lag].reduce(seen[start]) { $0.intersection($1) }
+                }
                 return steps.indices.compactMap { index -> String? in
-                    let near = steps[max(index - lag, 0)...min(index + lag, steps.count - 1)]
-                    // Each run of sights that is longer than the lag and has this one.
-                    let long = (max(index - lag, 0)...index).compactMap { start in
-                        start + lag < steps.count
-                            ? seen[start...start + lag].dropFirst().reduce(seen[start]) { $0.intersection($1) } : nil
-                    }
-                    let unseen = near.reduce(into: long.reduce(into: Set()) { $0.formUnion($1) }) {
-                        $0.subtract(other[$1][place, default: []])
+                    let first = max(index - lag, 0)
+                    let near = steps[first...min(index + lag, steps.count - 1)]
+                    let members = lasting.prefix(index + 1).dropFirst(first).reduce(into: Set()) { $0.formUnion($1) }
+                    let unseen = members.filter { member in
+                        !near.contains { other[$0][place]?.contains(member) == true }
                     }
                     return unseen.isEmpty ? nil : "\(steps[index]): \(unseen.map(\.value).sorted()) in \(place)"
                 }
