@@ -122,6 +122,47 @@ import Wire
         #expect(world.node.core.isEmpty)
     }
 
+    @Test func `what is left out while it waits does not leave, and its numbers close`() throws {
+        let (world, viewer, _, peer) = try call(957)
+        let recording = Recording(viewer, .video)
+        let slot = try #require(world.nodeSlot(viewer, .video))
+        let release = world.now + .milliseconds(400)
+        peer.setSendPolicy(.deciding { _, now in now < release ? .later(release) : .now }, at: world.now)
+        world.run(for: .milliseconds(200))
+        let newest = try #require(slot.rewriter.newestSequence).rawValue
+        let waited = peer.transport.egress.waiting.count
+        peer.transport.egress.leaveOutWaitingMedia(of: slot.parameters.ssrc)
+        let sent = slot.packetsSent
+        world.run(for: .milliseconds(195))
+        let waitedInAll = peer.transport.egress.waiting.count
+        #expect(waited > 10 && waitedInAll > waited)
+        world.run(for: .milliseconds(100))
+        #expect(peer.transport.egress.waiting.isEmpty)
+        // Sound takes 10 of the first half's packets.
+        #expect(slot.packetsSent - sent <= waitedInAll - waited + 10)
+        let sequences = recording.packets.map(\.sequence).filter { $0 > newest }
+        #expect(sequences.first == newest + 1)
+        #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $1 == $0 + 1 })
+    }
+
+    @Test func `a stream does not begin at a key frame that was left out`() throws {
+        let (world, viewer, _, peer) = try call(958)
+        let slot = try #require(world.nodeSlot(viewer, .video))
+        let release = world.now + .milliseconds(400)
+        peer.setSendPolicy(.deciding { _, now in now < release ? .later(release) : .now }, at: world.now)
+        slot.wantKeyFrame(at: world.now)
+        world.settle(try #require(world.loops.first))
+        world.run(for: .milliseconds(300))
+        let (sent, decoded) = (slot.packetsSent, viewer.client?.video?.framesDecoded ?? 0)
+        // The key frame that it asks for comes after the queue has left.
+        slot.queueOverflowed(at: release)
+        world.run(for: .milliseconds(110))
+        #expect(peer.transport.egress.waiting.isEmpty)
+        #expect(slot.packetsSent == sent)
+        world.run(for: .seconds(2))
+        #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 30)
+    }
+
     @Test func `the queue is bounded, and what is not kept any more is dropped and counted`() throws {
         let (world, _, _, peer) = try call(956)
         let release = world.now + .seconds(40)

@@ -1,5 +1,6 @@
 import Client
 import MediaTypes
+import Negotiation
 import Testing
 import Wire
 
@@ -46,6 +47,40 @@ import Wire
         #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 50)
         #expect(viewer.client?.isConnected == true)
         #expect(world.node.core.counters[DropReason.srtpOther] == 0)
+    }
+
+    @Test func `a stream does not begin again at a key frame that is older than what was sent of it`() throws {
+        let world = try World(seed: 802)
+        let viewer = try world.watch(video: [.standard(.h264)])
+        let publisher = try world.publish(video: [.standard(.h264)])
+        #expect(
+            world.run(for: .seconds(3)) {
+                publisher.client?.isConnected == true && viewer.client?.isConnected == true
+            }
+        )
+        publisher.client?.setSending(false)
+        world.run(for: .milliseconds(200))
+        let recording = Recording(viewer, .video)
+        try world.connect(viewer, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .h264, ssrc: 7_001))
+        let (keyFrame, delta) = ([0x65, 0x88, 0x84] as [UInt8], [0x61, 0, 0] as [UInt8])
+        /// The new packets that one of the publisher makes for the viewer; what the viewer asks for again is none.
+        func received(_ packet: [UInt8]) -> Int {
+            let newest = recording.packets.map(\.sequence).max() ?? 0
+            world.sendSecured(packet, from: publisher)
+            world.run(for: .milliseconds(60))
+            return recording.packets.count { $0.sequence > newest }
+        }
+        #expect(received(stream.next(keyFrame)) == 1)
+        let late = stream.next(keyFrame)
+        #expect(received(stream.next(delta)) == 1)
+        try world.connect(viewer, to: nil)
+        try world.connect(viewer, to: publisher)
+        // With it the viewer would see again what it saw, and every packet in between would leave under a second number.
+        #expect(received(late) == 0)
+        #expect(received(stream.next(delta)) == 0)
+        #expect(received(stream.next(keyFrame)) == 1)
+        #expect(received(stream.next(delta)) == 1)
     }
 
     @Test func `a change that is refused changes nothing`() throws {

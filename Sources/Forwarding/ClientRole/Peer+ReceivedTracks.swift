@@ -37,6 +37,8 @@ extension Peer {
         for slot in track.slots { slot.connect(to: nil, at: now) }
         core.endExports(of: track)
         core.dropPending(track)
+        directory.noteEnded(track.parameters.ssrcs)
+        directory.noteEnded(track.parameters.rtxSSRCs.values)
         for stream in track.streams { forget(stream) }
         tracks.removeAll { $0 === track }
     }

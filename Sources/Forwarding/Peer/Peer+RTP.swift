@@ -80,7 +80,7 @@ extension Peer {
         }
         let ssrc = view.ssrc
         let payloadType = view.payloadType
-        guard let track = findTrack(mid: mid, ssrc: ssrc, payloadType: payloadType) else {
+        guard !directory.hasEnded(ssrc), let track = findTrack(mid: mid, ssrc: ssrc, payloadType: payloadType) else {
             throw .drop(.unknownStream)
         }
         if track.parameters.codecs.contains(where: { $0.rtxPayloadType == payloadType }) {

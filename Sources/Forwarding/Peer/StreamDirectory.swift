@@ -19,6 +19,8 @@ struct StreamDirectory {
     private var sources: ContiguousArray<Source> = []
     /// Where the last packet's source stands; packets of one come in runs.
     private var lastSource = 0
+    /// SSRCs of tracks that were removed, oldest first: their last packets may still be under way.
+    private var ended: ContiguousArray<SSRC> = []
     /// SSRCs that send RTCP and no media, and when each did last.
     private var reporters: [(ssrc: SSRC, receivedAt: Instant)] = []
 
@@ -26,6 +28,7 @@ struct StreamDirectory {
     private static let reporterSilence = Interval.seconds(15)
     /// As many as the table of sources has places.
     private static let reportersMax = 64
+    private static let endedMax = 64
 
     func stream(_ ssrc: SSRC) -> ReceivedStream? { streams.first { $0.ssrc == ssrc } }
 
@@ -61,6 +64,14 @@ struct StreamDirectory {
         sources.removeAll { $0.stream.refers(to: stream) }
         streams.removeAll { $0 === stream }
     }
+
+    /// A track was removed: none of its SSRCs names another one's packets from now on.
+    mutating func noteEnded(_ ssrcs: some Sequence<SSRC>) {
+        ended.append(contentsOf: ssrcs)
+        if ended.count > Self.endedMax { ended.removeFirst(ended.count - Self.endedMax) }
+    }
+
+    func hasEnded(_ ssrc: SSRC) -> Bool { ended.contains(ssrc) }
 
     /// SSRCs that only report.
     var reporterCount: Int { reporters.count }

@@ -273,13 +273,13 @@ package final class ReceivedTrack {
         return choices
     }
 
-    /// Layers that slots are allocated, or play until they switch to their target, those of loops that the track goes on to
-    /// included.
+    /// Layers that slots are allocated or play, those of loops that the track goes on to included. What plays by a choice is among
+    /// them: the origin may resolve the choice to another stream, and this one is to play until that begins here.
     var neededLayers: LayerSet {
         var layers: LayerSet = []
         for export in exports { layers.formUnion(export.layers) }
         for slot in slots {
-            if let playing = slot.playingBeforeSwitch, let stream = stream(playing) {
+            if let playing = slot.playingStream, let stream = stream(playing) {
                 layers.insert(LayerSet(layer: stream.layer))
             }
             if slot.hasAllocation, let allocated = slot.wantedStream, let stream = stream(allocated) {

@@ -116,14 +116,16 @@ extension SendSlot {
     }
 
     /// Decides about a packet that leaves now.
-    /// - Parameter decided: what was decided about it when it came.
+    /// - Parameter decided: what was decided about it when it came, or while it waited.
     func decideLayer(
         _ packet: PacketDescription,
         _ decided: LayerDecision,
         of stream: ReceivedStream,
         at now: Instant
     ) -> LayerDecision {
-        guard let filter = unsafe state.pointee.filter, packet.payloadLength > 0 else { return .forwarded }
+        guard let filter = unsafe state.pointee.filter, packet.payloadLength > 0 else {
+            return decided == .leftOut ? .leftOut : .forwarded
+        }
         let decision = decided == .undecided ? unsafe decide(packet, filter, of: stream, at: now) : decided
         removeIdleFilter(at: now)
         return decision

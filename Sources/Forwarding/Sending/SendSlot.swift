@@ -185,6 +185,12 @@ package final class SendSlot {
     /// A stream of the source plays.
     var isPlaying: Bool { unsafe state.pointee.playing != 0 }
 
+    /// The stream that plays; `nil` for none.
+    var playingStream: StreamID? {
+        let playing = unsafe state.pointee.playing
+        return playing == 0 ? nil : StreamID(rawValue: playing)
+    }
+
     /// The stream that plays until the wanted one can begin; `nil` when nothing or the wanted one plays.
     var playingBeforeSwitch: StreamID? {
         let (playing, wanted) = unsafe (state.pointee.playing, state.pointee.wanted)
@@ -375,7 +381,8 @@ package final class SendSlot {
         let streamID = unsafe StreamID(rawValue: packet.pointee.streamID)
         let stream = unsafe packet.pointee.stream.object
         if unsafe state.pointee.playing != streamID.rawValue {
-            guard unsafe state.pointee.wanted == streamID.rawValue, begin(stream, at: description, now: now)
+            guard decided != .leftOut, unsafe state.pointee.wanted == streamID.rawValue,
+                begin(stream, at: description, now: now)
             else { return }
         }
         if unsafe state.pointee.rewriter.currentStream == streamID {
@@ -458,7 +465,9 @@ package final class SendSlot {
         }
         // The packets after a late one came before the slot played the stream, and nobody asks for those of sound again.
         if parameters.kind == .audio, stream.history.isLate(description.sequence) { return false }
-        if parameters.kind == .video, !description.startsKeyFrame {
+        if parameters.kind == .video,
+            !description.startsKeyFrame || hasSentLater(than: description.sequence, of: stream)
+        {
             stream.wantKeyFrame(at: now)
             peer.core.markDirty(stream.track.id.peer)
             return false
@@ -482,7 +491,17 @@ package final class SendSlot {
         keyFrameQueuedOf = 0
         beginLayers(at: description, now: now)
         noteLayer(stream.rid, of: stream.track)
+        stream.track.origin?.subscribe(stream.track)
         return true
+    }
+
+    /// Whether packets of a stream have left that came after one that is late. A stream that begins there again shows what was seen
+    /// already, and everything since then leaves under a second number.
+    private func hasSentLater(than sequence: ExtendedSequenceNumber, of stream: ReceivedStream) -> Bool {
+        guard unsafe state.pointee.rewriter.currentStream == stream.id,
+            let newest = unsafe state.pointee.rewriter.newestSource
+        else { return false }
+        return newest.sequence >= sequence
     }
 
     /// Counts how long the peer waited for its first packet, and for its first frame of video.
