@@ -79,12 +79,27 @@ final class RedisServer: Sendable {
         let description = "redis-server is not on the PATH: install the package redis-tools."
     }
 
-    /// A port that nothing listens on.
+    /// A port that nothing listens on, and that no other test of the process got. It lies below the ports that the system gives to
+    /// connections, one of which could take it before its server does.
     static func freePort() async throws -> Int {
-        let listener = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(host: "127.0.0.1", port: 0).get()
-        let port = listener.localAddress?.port
-        try await listener.close()
-        return try #require(port)
+        for _ in 0..<portsTried {
+            let port = nextPort.withLock { next in
+                next = next < ports.upperBound ? next + 1 : ports.lowerBound
+                return next
+            }
+            let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            guard let listener = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() else { continue }
+            try await listener.close()
+            return port
+        }
+        throw NoFreePort()
+    }
+
+    private static let ports = 10_000...19_999
+    private static let portsTried = 100
+    private static let nextPort = Mutex(Int.random(in: ports))
+
+    private struct NoFreePort: Error, CustomStringConvertible {
+        let description = "a hundred ports from 10000 to 19999 are in use: end what listens there."
     }
 }
