@@ -19,6 +19,7 @@ from harness.load import SENDS_ALL, assert_lossless, run_load
 from harness.node import BINARY, ENVIRONMENT, LOOPBACK, STOP_SECONDS, Node, free_media_port, free_tcp_port
 from harness.offers import SDP, offer
 from harness.page import watch_and_publish
+from harness.threads import stopped
 from harness.waiting import wait_until
 
 GRACE_SECONDS_MAX = 5.0
@@ -191,6 +192,40 @@ def test_health_and_readiness_are_served(node: Node) -> None:
     assert httpx.get(f"{node.admin}/healthz").status_code == 200
     assert httpx.get(f"{node.admin}/readyz").status_code == 200
     assert httpx.get(f"{node.origin}/metrics").status_code == 404, "the public port shows the metrics"
+
+
+@pytest.mark.parametrize("thread", ["media-1", "control-0"])
+def test_a_loop_that_hangs_is_no_longer_alive_and_feeds_no_watchdog(
+    thread: str, own_node: Callable[..., Node], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        monkeypatch.setitem(ENVIRONMENT, "NOTIFY_SOCKET", str(tmp_path / "notify"))
+        node = own_node("--loops", "2")
+
+        def status(probe: str) -> int:
+            return httpx.get(f"{node.admin}/{probe}", timeout=20).status_code
+
+        def messages() -> set[bytes]:
+            """What has come since the last call."""
+            seen = set()
+            try:
+                while True:
+                    seen.add(manager.recv(100, socket.MSG_DONTWAIT))
+            except BlockingIOError:
+                return seen
+
+        wait_until(lambda: b"WATCHDOG=1" in messages(), "a message for the watchdog", 20)
+        with stopped(node.process.pid, thread):
+            wait_until(lambda: status("livez") == 503, "the end of /livez", 30)
+            assert status("readyz") == 503
+            messages()
+            # Three messages are missing.
+            time.sleep(3)
+            assert messages() == set()
+            assert thread in node.log_tail(), "the log does not name the loop"
+        wait_until(lambda: b"WATCHDOG=1" in messages(), "a message after the loop goes on", 20)
+        assert status("livez") == 200
 
 
 def test_metrics_are_valid_and_complete(node: Node) -> None:
