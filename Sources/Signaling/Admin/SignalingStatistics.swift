@@ -44,12 +44,17 @@ public final class SignalingStatistics: Sendable {
 
     /// The limit because of which a client was refused or closed. The raw value is the metric's label.
     public enum Refusal: String, Hashable, Sendable, CaseIterable {
-        /// A network exceeded its rate of requests.
+        /// A network exceeded its rate of requests, each TLS handshake among them.
         case requestRate = "request_rate"
         /// A network exceeded its rate of messages before admission.
         case messageRate = "message_rate"
         /// A client's statistics were dropped because its network exceeded its rate.
         case memberMessageRate = "member_message_rate"
+        /// A client was ended because it sent more messages, or more bytes of them, than signaling needs, over its WebSocket or its
+        /// data channels.
+        case clientMessageRate = "client_message_rate"
+        /// A client was ended for a message on a data channel on which it only receives, or one that is malformed or too long.
+        case dataMessage = "data_message"
         /// A WebSocket exceeded its rate of pings, pongs and small fragments.
         case frameFlood = "frame_flood"
         /// A connection above its network's share.

@@ -6,15 +6,18 @@ struct SoraClose: Error, Hashable, Sendable {
     let close: WebSocketClose
     /// What happened and what to do, without secrets.
     let sentence: String
+    /// The limit that the client exceeded, to be counted; `nil` for none, or when it is counted already.
+    let limit: SignalingStatistics.Refusal?
 
-    init(_ close: WebSocketClose, _ sentence: String) {
+    init(_ close: WebSocketClose, _ sentence: String, limit: SignalingStatistics.Refusal? = nil) {
         self.close = close
         self.sentence = sentence
+        self.limit = limit
     }
 
     /// A refusal: code 4490.
-    init(_ reason: Reason, _ sentence: String) {
-        self.init(WebSocketClose(Self.refusalCode, reason.rawValue), sentence)
+    init(_ reason: Reason, _ sentence: String, limit: SignalingStatistics.Refusal? = nil) {
+        self.init(WebSocketClose(Self.refusalCode, reason.rawValue), sentence, limit: limit)
     }
 
     /// The code of every abnormal close.
@@ -85,6 +88,14 @@ struct SoraClose: Error, Hashable, Sendable {
         "More clients join at once than the node can serve; it can connect again in a moment."
     )
     static let stopping = Self(WebSocketClose(1001, "SERVER-SHUTDOWN"), "The node is shutting down.")
+
+    // MARK: Limits
+
+    static let messageRate = Self(
+        .invalidMessage,
+        "The client exceeded the rate limit of messages.",
+        limit: .clientMessageRate
+    )
 
     // MARK: Timeouts
 
@@ -175,6 +186,6 @@ extension SoraClose {
                 "A message of the data channel \(label) decompresses to more than 256 KiB, or to more than 16 KiB and a "
                     + "hundred times its length."
             }
-        self.init(.invalidMessage, sentence)
+        self.init(.invalidMessage, sentence, limit: violation == .rate ? .clientMessageRate : .dataMessage)
     }
 }

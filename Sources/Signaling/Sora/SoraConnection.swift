@@ -340,6 +340,7 @@ actor SoraConnection {
     // MARK: Log
 
     private func log(_ close: SoraClose) {
+        if let limit = close.limit { context.signalingStatistics.refused(limit) }
         let isOrdinary = close.close.code < 4000
         if !isOrdinary {
             // The rooms report the failure of a participant.

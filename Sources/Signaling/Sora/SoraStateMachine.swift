@@ -167,7 +167,7 @@ extension SoraStateMachine {
             if case .waiting = phase, text.utf8.count > Self.connectBytesMax {
                 throw SoraClose(.invalidMessage, "The first message may have at most \(Self.connectBytesMax) bytes.")
             }
-            guard budget.take(MessageBudget.cost(of: text), at: now) else { return endOfBudget() }
+            guard budget.take(MessageBudget.cost(of: text), at: now) else { return end(.messageRate) }
             guard isRead else { return [] }
             return try handle(try SoraClientMessage(decoding: text, limits: limits), at: now)
         } catch {
@@ -483,7 +483,7 @@ extension SoraStateMachine {
     /// A message of the data channel `rpc`. It counts against the client's budget as every other message.
     private mutating func called(_ bytes: [UInt8], at now: Instant) -> [Action] {
         lastMessage = now
-        guard budget.take(MessageBudget.cost(of: bytes), at: now) else { return endOfBudget() }
+        guard budget.take(MessageBudget.cost(of: bytes), at: now) else { return end(.messageRate) }
         guard case .running(let running) = phase, let methods = running.settings.data?.methods, !methods.isEmpty else {
             return []
         }
@@ -663,10 +663,6 @@ extension SoraStateMachine {
         running.quality = message
         phase = .running(running)
         return [running.deliver(text, on: .notify)]
-    }
-
-    private mutating func endOfBudget() -> [Action] {
-        end(SoraClose(.invalidMessage, "The client exceeded the rate limit of messages."))
     }
 
     /// - Parameter reason: The reason for the rooms; by default the rejection of the client.

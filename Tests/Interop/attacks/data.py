@@ -26,8 +26,15 @@ CHAT = {"label": "#chat", "direction": "sendrecv", "compress": True}
 PLAIN = {"label": "#plain", "direction": "sendrecv"}
 # Ten times what one participant may send.
 MESSAGES_PER_SECOND = 10_000
-# Messages to others beyond what one participant may send.
-COUNTED = ("nagare_messages_dropped_total",)
+# Messages to others beyond what one participant may send or have delivered, and clients that were ended for a message where they
+# only receive.
+COUNTED = (
+    "nagare_messages_dropped_total reason=rate",
+    "nagare_messages_dropped_total reason=deliveries",
+    "nagare_signaling_refused_total reason=data_message",
+)
+# Fewer than what its rate of messages permits five receivers of one sender.
+OPTIONS = ("--limit", "deliveries-per-second=2000")
 # What may wait in the client, in bytes.
 WAITING_MAX = 64 * 1024
 # What a client that is late does at once, before others of its process have their turn.
@@ -170,4 +177,10 @@ ATTACKS: dict[str, Attack] = {
     "bombs where a client only receives": bombs_where_a_client_only_receives,
     "compressed messages to others": compressed_messages_to_others,
     "small messages to many": small_messages_to_many,
+}
+
+LEAST = {
+    "bombs where a client only receives": 18,
+    "compressed messages to others": 3_700,
+    "small messages to many": 9_800,
 }

@@ -97,3 +97,7 @@ def send_every_kind(node: Node) -> int:
 
 
 ATTACKS: dict[str, Attack] = {"datagrams of every kind": send_every_kind}
+
+LEAST = {
+    "datagrams of every kind": 4_600,
+}

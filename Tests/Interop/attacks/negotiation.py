@@ -121,3 +121,8 @@ ATTACKS: dict[str, Attack] = {
     "odd payload formats": odd_payload_formats,
     "offer churn": offer_churn,
 }
+
+LEAST = {
+    "odd payload formats": 45,
+    "offer churn": 1_000,
+}

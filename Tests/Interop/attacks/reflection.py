@@ -147,3 +147,9 @@ ATTACKS: dict[str, Attack] = {
     "checks from port 0": running(checks_from_port_zero),
     "DTLS garbage after the handshake": running(dtls_garbage),
 }
+
+LEAST = {
+    "checks from false sources": 470,
+    "checks from port 0": 230,
+    "DTLS garbage after the handshake": 1_900,
+}

@@ -197,3 +197,11 @@ ATTACKS: dict[str, Attack] = {
     "joins of one channel": joins_of_one_channel,
     "mutes without end": mutes_without_end,
 }
+
+LEAST = {
+    "channels without media": 1_500,
+    "offers unanswered": 85,
+    "filters of many rules": 110,
+    "joins of one channel": 600,
+    "mutes without end": 1_000,
+}

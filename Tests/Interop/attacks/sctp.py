@@ -272,3 +272,12 @@ ATTACKS: dict[str, Attack] = {
     "SACKs of many chunks": sacks_of_many_chunks,
     "all but one chunk acknowledged": all_but_one_chunk,
 }
+
+LEAST = {
+    "FORWARD-TSNs, many in a packet": 90,
+    "FORWARD-TSNs, one in a packet": 4_800,
+    "halves of messages, the latest first": 370,
+    "lists of streams to reset": 360,
+    "SACKs of many chunks": 6_000,
+    "all but one chunk acknowledged": 240,
+}

@@ -344,3 +344,21 @@ ATTACKS: dict[str, Attack] = {
     "members that read nothing": slow_readers,
     "calls whose second member reads nothing": unread_calls,
 }
+
+LEAST = {
+    "zeros as JSON": 75,
+    "JSON in UTF-16": 75,
+    "numbers deep in arrays": 75,
+    "arrays deep in arrays": 75,
+    "names of combining marks": 75,
+    "unsigned tokens": 4_600,
+    "pings before connect": 410,
+    "pongs before connect": 410,
+    "empty fragments": 410,
+    "frames behind a Close": 75,
+    "idle connections": 390,
+    "idle event streams": 350,
+    "messages that never end": 165,
+    "members that read nothing": 10,
+    "calls whose second member reads nothing": 11_000,
+}

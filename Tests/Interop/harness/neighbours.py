@@ -38,6 +38,9 @@ USUAL_JOIN_SECONDS_MAX = 0.104
 LATENCY_P99_MILLISECONDS_MAX = 8.0
 # Where the generator's own timers are this late, latencies measure the machine.
 LATENESS_P99_MILLISECONDS_MAX = LATENCY_P99_MILLISECONDS_MAX / 2
+# What a node keeps of what clients made it resident: tables, and what the allocator cannot give back.
+KEPT_KIBIBYTES_MAX = 16 * 1024
+KEPT_SECONDS_MAX = 60
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.
 ATTACKER_NICENESS = 15
@@ -80,8 +83,9 @@ class Newcomers:
                     answer = client.post(f"/whip/newcomer-{number % 5}", headers=SDP, content=offer("sendonly"))
                     self.joins.append(Join(began, time.monotonic() - began))
                     if answer.status_code == 201:
-                        client.delete(answer.headers["Location"])
-                    else:
+                        answer = client.delete(answer.headers["Location"])
+                    # A newcomer that the node ended meanwhile has no session to delete.
+                    if not answer.is_success:
                         self.failures.append((began, f"{answer.status_code} {answer.text}"))
                 except httpx.TransportError as error:
                     self.failures.append((began, repr(error)))
@@ -149,6 +153,8 @@ class Outcome:
     progress: list[str]
     # The 99th percentile of the latency during each attack, in milliseconds.
     late: dict[str, float]
+    # What the node's resident memory grew by from before the attacks until after the call, in KiB.
+    kept_kibibytes: int
 
 
 def _attack(attacks: dict[str, Attack], node: Node, results: multiprocessing.connection.Connection) -> None:
@@ -199,6 +205,7 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack], authority: Path
         wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
         # Media is measured before the first attack, too.
         time.sleep(1)
+        resident = node.resident_kibibytes()
         # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
         newcomers = Newcomers(node, authority)
@@ -219,11 +226,22 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack], authority: Path
             load.kill()
             load.wait(10)
     lines = progress.during(seen)
-    return Outcome(report_of(load.returncode, output, "\n".join(lines)), newcomers, seen, lines, progress.late(seen))
+    report = report_of(load.returncode, output, "\n".join(lines))
+    kept = _kept(node, resident)
+    return Outcome(report, newcomers, seen, lines, progress.late(seen), kept)
+
+
+def _kept(node: Node, before: int) -> int:
+    """What the node's memory grew by, in KiB. It has a minute to give it back."""
+    end = time.monotonic() + KEPT_SECONDS_MAX
+    while (kept := node.resident_kibibytes() - before) > KEPT_KIBIBYTES_MAX and time.monotonic() < end:
+        time.sleep(1)
+    return kept
 
 
 def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
-    """Asserts that every attack delivered something, that viewers got every packet in time, and that newcomers joined in time."""
+    """Asserts that every attack delivered something, that viewers got every packet in time, that newcomers joined in time and were
+    not ended, and that the memory came back."""
     attacked, newcomers, report = outcome.attacks, outcome.newcomers, outcome.report
     assert list(attacked.delivered) == list(attacks)
     nothing = [name for name, count in attacked.delivered.items() if not count]
@@ -231,6 +249,8 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     assert report["subscribersConnected"] == VIEWERS
     failures = [f"{attacked.at(began)}: {what}" for began, what in newcomers.failures]
     assert not failures, f"{len(newcomers.joins)} newcomers joined, and some failed: {failures[:5]}"
+    kept = outcome.kept_kibibytes
+    assert kept <= KEPT_KIBIBYTES_MAX, f"the node keeps {kept} KiB of the attacks {list(attacks)}"
     # Every attack had newcomers.
     joined = {attacked.at(one.began) for one in newcomers.joins}
     assert joined >= set(attacks), f"no newcomers during {set(attacks) - joined}"

@@ -303,8 +303,9 @@ import Wire
         ] as [(DataViolation, String)]
     )
     func `the log says which channel a client was ended for, and why`(violation: DataViolation, words: String) {
-        let sentence = SoraClose(violation, on: "stats").sentence
-        #expect(sentence.contains("data channel stats") && sentence.contains(words))
+        let close = SoraClose(violation, on: "stats")
+        #expect(close.sentence.contains("data channel stats") && close.sentence.contains(words))
+        #expect(close.limit == (violation == .rate ? .clientMessageRate : .dataMessage))
     }
 
     @Test func `closed channels of messages and messages of other labels change nothing`() throws {
@@ -318,7 +319,7 @@ import Wire
     @Test func `the budget of messages counts those of data channels`() throws {
         var bench = try Self.connected()
         for _ in 0..<1_100 { bench.receive(Self.message(#"{"type":"pong"}"#)) }
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+        #expect(bench.close == .messageRate)
     }
 
     @Test func `events of data channels that were not negotiated are ignored`() throws {

@@ -484,6 +484,7 @@ import Wire
         #expect(bench.close == nil && bench.rest.isEmpty, "neither too late nor recorded")
         for _ in 0..<1_100 { bench.take(bench.state.received(text, isRead: false, at: bench.now)) }
         #expect(bench.close?.sentence.contains("rate limit") == true, "they count for the client's own budget")
+        #expect(bench.close?.limit == .clientMessageRate)
     }
 
     @Test func `statistics are recognized by their first or last bytes`() {
