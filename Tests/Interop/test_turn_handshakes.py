@@ -1,5 +1,5 @@
-"""Connections to the port of TURN over TLS do not affect a call, whoever opens them: their handshakes are rated, and the media
-threads have no part in them."""
+"""Connections over TLS do not affect a call, whoever opens them, at the port of TURN or at that of HTTPS: their handshakes are
+rated, and the media threads have no part in them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,8 @@ from harness.node import LOOPBACK, Node, free_tcp_port
 
 # The default of turn-tls-handshakes-per-second.
 HANDSHAKES_PER_SECOND = 500
+# The requests of one address, of which each handshake at the HTTPS port is one. Newcomers make 20 a second.
+REQUEST_LIMITS = ("--limit", "address-request-burst=200", "--limit", "address-requests-per-second=50")
 # Connections that an attacker keeps open, so that the node reads what was sent on them.
 OPEN_CONNECTIONS = 400
 # A local port is chosen at the connection, not before it (ip(7)): more of them are available then.
@@ -84,15 +86,41 @@ def whole_handshakes(port: int) -> int:
     return in_parallel(4, act)
 
 
-def test_tls_connections_to_the_turn_port_delay_no_media(own_node: Callable[..., Node], tmp_path: Path) -> None:
+def test_an_address_begins_no_more_handshakes_at_the_https_port_than_it_may_make_requests(
+    own_node: Callable[..., Node], tmp_path: Path
+) -> None:
+    certificate = make_certificate(tmp_path)
+    node = own_node(
+        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key)),
+        *("--limit", "address-request-burst=20", "--limit", "address-requests-per-second=1"),
+    )
+    port = int(node.origin.rpartition(":")[2])
+
+    def has_handshake(address: str) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, port), 10, (address, 0)) as tcp, trusting().wrap_socket(tcp):
+                return True
+        except (ssl.SSLError, ConnectionError):
+            return False
+
+    began = time.monotonic()
+    made = sum(has_handshake(ATTACKER) for _ in range(60))
+    assert 20 <= made <= 21 + time.monotonic() - began
+    assert node.total("nagare_signaling_refused_total", "reason=request_rate") == 60 - made
+    assert has_handshake("127.0.0.67"), "another client is refused too"
+
+
+def test_tls_connections_delay_no_media(own_node: Callable[..., Node], tmp_path: Path) -> None:
     certificate, port = make_certificate(tmp_path), free_tcp_port()
     began = time.monotonic()
     node = own_node(
         *("--turn", "on", "--loops", "1", "--turn-tls-port", str(port), "--turn-tls-name", LOOPBACK),
-        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key), *SENDS_ALL),
+        *("--tls-cert", str(certificate.chain), "--tls-key", str(certificate.key), *REQUEST_LIMITS, *SENDS_ALL),
     )
     node.origin = node.origin.replace("http:", "https:")
+    https = int(node.origin.rpartition(":")[2])
     attacks: dict[str, Attack] = {
+        "handshakes begun at the HTTPS port": lambda _: flood(https, [ATTACKER]),
         "handshakes begun from one address": lambda _: flood(port, [ATTACKER]),
         "handshakes begun from many addresses": lambda _: flood(port, [f"127.0.1.{n}" for n in range(1, 201)]),
         "whole handshakes": lambda _: whole_handshakes(port),
@@ -101,6 +129,7 @@ def test_tls_connections_to_the_turn_port_delay_no_media(own_node: Callable[...,
     permitted = HANDSHAKES_PER_SECOND * (1 + time.monotonic() - began)
     assert 0 < node.total("nagare_tcp_accepted_total", "loop=tls") <= permitted
     assert node.total("nagare_tcp_refused_total", "reason=address_handshake_rate") > 0
+    assert node.total("nagare_signaling_refused_total", "reason=request_rate") > 0
     assert node.total("nagare_tcp_received_bytes_total", "loop=0") == 0, "the media loop has read of them"
     # Another client has its handshake as before.
     assert "BEGIN CERTIFICATE" in ssl.get_server_certificate((LOOPBACK, port))

@@ -105,16 +105,24 @@ extension HTTPSCertificate.Loaded {
 }
 
 /// An HTTP connection over TLS, with the certificate that is in force when the connection begins. Or one of TURN over TLS.
+///
+/// A handshake takes the node up to a millisecond, and anybody can cause it.
 struct HTTPSChannel<Base: HTTPChannelHandler>: HTTPChannelHandler {
     let base: Base
     let certificate: HTTPSCertificate
     let sharedTURN: SharedTURN?
+    /// Whether a handshake may begin on a connection, which counts it. One that may not is closed.
+    let admits: @Sendable (any Channel) -> Bool
 
     var responder: HTTPChannelHandler.Responder { base.responder }
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Base.Value> {
         channel.eventLoop.makeCompletedFuture {
             let pipeline = channel.pipeline.syncOperations
+            guard admits(channel) else {
+                // A failed initializer would end the listener. Without TLS in the pipeline nothing is computed before the close.
+                return channel.eventLoop.execute { channel.close(promise: nil) }
+            }
             if let sharedTURN { try pipeline.addHandler(SharedPortHandler(sharedTURN)) }
             try pipeline.addHandler(NIOSSLServerHandler(context: certificate.context))
         }

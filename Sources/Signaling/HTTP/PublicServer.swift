@@ -135,7 +135,8 @@ public struct PublicServer: Service {
             outbound: outbound,
             inbound: inbound,
             clients: clients,
-            shares: shares
+            shares: shares,
+            limiter: limiter
         )
         application = Application(
             responder: responder,
@@ -187,7 +188,12 @@ public struct PublicServer: Service {
                 webSockets: webSockets
             )
             guard let certificate = configuration.certificate else { return http }
-            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: configuration.sharedTURN)
+            return HTTPSChannel(
+                base: http,
+                certificate: certificate,
+                sharedTURN: configuration.sharedTURN,
+                admits: costs.admitsHandshake
+            )
         }
     }
 }
@@ -216,7 +222,7 @@ extension HTTPServerBuilder {
         guard let certificate else { return .http1(configuration: configuration) }
         return Self { responder in
             let http = HTTP1Channel(responder: responder, configuration: configuration)
-            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: nil)
+            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: nil) { _ in true }
         }
     }
 }

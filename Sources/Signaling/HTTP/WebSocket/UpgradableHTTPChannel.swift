@@ -27,6 +27,13 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let inbound: WaitingBudget
         let clients: ClientAddresses
         let shares: ConnectionShares
+        let limiter: AddressLimiter
+
+        /// Whether a TLS handshake may begin: it is one more of the requests that an address may make. A proxy makes them for its
+        /// clients, of which nothing is known before.
+        func admitsHandshake(_ channel: any Channel) -> Bool {
+            clients.isProxy(channel) || limiter.take(.request, for: clients.network(of: channel)) == nil
+        }
     }
     /// The connection exceeds its network's share.
     struct ShareExceeded: Error {}
