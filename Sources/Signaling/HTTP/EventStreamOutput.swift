@@ -27,11 +27,12 @@ final class EventStreamOutput: Sendable {
         let connection = connection
         let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
         let count = bytes.storageCapacity
-        outbound.change(id, by: count)
+        let mayWait = outbound.change(id, by: count)
         defer {
             watchdog.cancel()
             outbound.change(id, by: -count)
         }
+        guard mayWait else { throw ChannelError.ioOnClosedChannel }
         try await writer.write(bytes)
     }
 }

@@ -7,6 +7,9 @@ import Synchronization
 ///
 /// Beyond the limit it closes connections until the rest fits: of the network with the most waiting bytes, the client with
 /// the oldest ones. Clients whose bytes are new stay connected as long as closing slow ones is enough.
+///
+/// The bytes of a closed client are there until its loop has ended the connection, which a busy machine delays. With them all may
+/// take an eighth more. Beyond that, no bytes are added for the networks of closed clients, whose connections are closed instead.
 final class WaitingBudget: Sendable {
     /// One client's connection.
     struct ID: Hashable, Sendable {
@@ -20,6 +23,8 @@ final class WaitingBudget: Sendable {
     private struct Client {
         let owner: Owner
         let cut: @Sendable () -> Void
+        /// Its connection is being closed.
+        var isCut = false
         var waitingBytes = 0
         /// What waits, in order, with its times.
         var writes: ArraySlice<(bytes: Int, at: NIODeadline)> = []
@@ -55,8 +60,32 @@ final class WaitingBudget: Sendable {
     }
     private struct State {
         var clients: [ID: Client] = [:]
+        /// Of the clients whose connections are open, and of the others.
         var waitingBytes = 0
+        var closingBytes = 0
+        /// Clients whose connections are being closed.
+        var closing: [Owner: Int] = [:]
         var next: UInt64 = 0
+
+        mutating func cut(_ id: ID) -> Client? {
+            guard let client = clients[id] else { return nil }
+            clients[id]?.isCut = true
+            waitingBytes -= client.waitingBytes
+            closingBytes += client.waitingBytes
+            closing[client.owner, default: 0] += 1
+            return client
+        }
+
+        mutating func remove(_ id: ID) {
+            guard let client = clients.removeValue(forKey: id) else { return }
+            guard client.isCut else {
+                waitingBytes -= client.waitingBytes
+                return
+            }
+            closingBytes -= client.waitingBytes
+            let rest = (closing[client.owner] ?? 1) - 1
+            closing[client.owner] = rest > 0 ? rest : nil
+        }
     }
 
     /// The age of waiting bytes from which its client counts as slow.
@@ -78,7 +107,7 @@ final class WaitingBudget: Sendable {
         self.statistics = statistics
     }
 
-    /// The number of waiting bytes.
+    /// The number of waiting bytes of the clients whose connections are open.
     var waitingBytes: Int { state.withLock { $0.waitingBytes } }
 
     /// Adds a client, until ``remove(_:)``.
@@ -95,17 +124,22 @@ final class WaitingBudget: Sendable {
     }
 
     /// Removes a client and its waiting bytes.
-    func remove(_ id: ID) {
-        state.withLock { state in
-            guard let client = state.clients.removeValue(forKey: id) else { return }
-            state.waitingBytes -= client.waitingBytes
-        }
-    }
+    func remove(_ id: ID) { state.withLock { $0.remove(id) } }
 
-    /// Changes a client's waiting bytes. Does nothing after the client was removed or cut.
-    func change(_ id: ID, by bytes: Int, at now: NIODeadline = .now()) {
-        let slow = state.withLock { state -> [Client] in
-            guard state.clients[id] != nil else { return [] }
+    /// Changes a client's waiting bytes. Does nothing after the client was removed.
+    /// - Returns: `false` when the client is cut: nothing more is to wait for it.
+    @discardableResult
+    func change(_ id: ID, by bytes: Int, at now: NIODeadline = .now()) -> Bool {
+        let (slow, isCut) = state.withLock { state -> ([Client], Bool) in
+            guard let client = state.clients[id] else { return ([], true) }
+            guard !client.isCut else {
+                // What would be added does not wait.
+                if bytes < 0 {
+                    state.clients[id]?.remove(-bytes)
+                    state.closingBytes += bytes
+                }
+                return ([], true)
+            }
             if bytes > 0 {
                 state.clients[id]?.add(bytes, at: now)
             } else {
@@ -113,25 +147,29 @@ final class WaitingBudget: Sendable {
             }
             state.waitingBytes += bytes
             var slow: [Client] = []
-            while state.waitingBytes > bytesMax, let id = slowest(of: state, at: now),
-                let client = state.clients.removeValue(forKey: id)
-            {
-                state.waitingBytes -= client.waitingBytes
+            while state.waitingBytes > bytesMax, let id = slowest(of: state, at: now), let client = state.cut(id) {
                 slow.append(client)
             }
-            return slow
+            let isBeyond = state.closingBytes - bytesMax / 8 > bytesMax - state.waitingBytes
+            if isBeyond, bytes > 0, state.closing[client.owner] != nil, state.clients[id]?.isCut == false,
+                let client = state.cut(id)
+            {
+                slow.append(client)
+            }
+            return (slow, state.clients[id]?.isCut == true)
         }
         for client in slow {
             statistics.refused(refusal)
             client.cut()
         }
+        return !isCut
     }
 
     /// The next client to cut.
     private func slowest(of state: State, at now: NIODeadline) -> ID? {
         // If new data alone exceeds the limit, cutting the slow clients would not help.
         var bytes: (slow: [Owner: Int], all: [Owner: Int], slowTotal: Int) = ([:], [:], 0)
-        for client in state.clients.values where client.waitingBytes > 0 {
+        for client in state.clients.values where client.waitingBytes > 0 && !client.isCut {
             bytes.all[client.owner, default: 0] += client.waitingBytes
             guard client.isSlow(at: now) else { continue }
             bytes.slow[client.owner, default: 0] += client.waitingBytes
@@ -140,7 +178,7 @@ final class WaitingBudget: Sendable {
         let areEnough = state.waitingBytes - bytes.slowTotal <= bytesMax
         guard let owner = (areEnough ? bytes.slow : bytes.all).max(by: { $0.value < $1.value })?.key else { return nil }
         return state.clients
-            .filter { $0.value.owner == owner && $0.value.waitingBytes > 0 }
+            .filter { $0.value.owner == owner && $0.value.waitingBytes > 0 && !$0.value.isCut }
             .min { ($0.value.waitingSince ?? now) < ($1.value.waitingSince ?? now) }?.key
     }
 }

@@ -295,9 +295,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
         let next = WaitingFrame(frame, promise: promise)
         waitingBytes += next.bytes
-        // This may close the channel.
-        if let outboundID { outbound.change(outboundID, by: next.bytes) }
-        guard !hasEnded, waitingBytes <= limits.waitingBytesMax else {
+        // This may close the channel, now or in a moment.
+        let mayWait = outboundID.map { outbound.change($0, by: next.bytes) } ?? true
+        guard mayWait, !hasEnded, waitingBytes <= limits.waitingBytesMax else {
             promise?.fail(ChannelError.ioOnClosedChannel)
             if !hasEnded { context.close(promise: nil) }
             return

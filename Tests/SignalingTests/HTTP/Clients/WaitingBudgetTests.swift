@@ -56,7 +56,8 @@ import Wire
         budget.change(slow, by: 10, at: Self.second(0))
         let flood = (0..<10).map { _ in budget.add(from: Self.network(2)) { cuts.add(2) } }
         for id in flood { budget.change(id, by: 90, at: Self.second(5)) }
-        #expect(budget.waitingBytes == 100 && cuts.all == Array(repeating: 2, count: 9))
+        // What waits for the closed ones is still there, so nothing more waits for their network.
+        #expect(budget.waitingBytes == 10 && cuts.all == Array(repeating: 2, count: 10))
     }
 
     @Test func `clients of a shared network count individually`() {
@@ -67,6 +68,31 @@ import Wire
         budget.change(ids[5], by: 40, at: Self.second(0))
         budget.change(ids[0], by: 11, at: Self.second(9))
         #expect(cuts.all == [5])
+    }
+
+    @Test func `what waits for closed clients counts until they are gone, for their network`() {
+        let cuts = Cuts()
+        let budget = WaitingBudget(bytesMax: 800, refusal: .slowReader, statistics: SignalingStatistics())
+        let slow = (0..<3).map { name in budget.add(from: Self.network(1)) { cuts.add(name) } }
+        let other = budget.add(from: Self.network(2)) { cuts.add(9) }
+        for (second, id) in slow.prefix(2).enumerated() {
+            #expect(budget.change(id, by: 300, at: Self.second(Int64(second))))
+        }
+        #expect(budget.change(other, by: 150, at: Self.second(0)))
+        // The first is closed for the limit, and nothing more waits for it.
+        #expect(budget.change(slow[2], by: 100, at: Self.second(5)))
+        #expect(cuts.all == [0] && budget.waitingBytes == 550)
+        #expect(!budget.change(slow[0], by: 100, at: Self.second(5)))
+        // 300 of it are still there: its network gets no more than an eighth beyond the limit, other networks do.
+        #expect(budget.change(other, by: 60, at: Self.second(5)))
+        #expect(cuts.all == [0])
+        #expect(!budget.change(slow[2], by: 1, at: Self.second(5)))
+        #expect(cuts.all == [0, 2] && budget.waitingBytes == 510)
+        budget.change(slow[0], by: -300, at: Self.second(6))
+        #expect(budget.change(slow[1], by: 200, at: Self.second(6)))
+        for id in [slow[0], slow[2]] { budget.remove(id) }
+        #expect(budget.change(slow[1], by: 90, at: Self.second(7)))
+        #expect(cuts.all == [0, 2] && budget.waitingBytes == 800)
     }
 
     @Test func `clients that read, leave or were closed free their budget`() {
