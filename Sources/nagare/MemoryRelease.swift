@@ -8,7 +8,8 @@ struct MemoryRelease: Service {
         await cancelWhenGracefulShutdown {
             var unused = UnusedMemory()
             while (try? await Task.sleep(for: .seconds(5))) != nil {
-                if unused.sampled(FreeMemory.bytes) { FreeMemory.release() }
+                let resident = ProcessStat.current()?.residentBytes ?? 0
+                if unused.sampled(free: FreeMemory.bytes, resident: resident) { FreeMemory.release() }
             }
         }
     }
@@ -22,23 +23,40 @@ struct UnusedMemory {
     /// The unused memory from which on a release is worth its cost, in bytes.
     static let releaseBytesMin = 8 << 20
 
-    private var sampleCount = 0
-    private var leastFree = Int.max
-    /// The free bytes whose pages the system has already.
-    private var released = 0
+    private struct Sample {
+        var free: Int
+        var resident: Int
+    }
 
-    /// - Parameter free: the free memory in bytes, including what was released.
+    private var sampleCount = 0
+    private var leastUnused = Int.max
+    /// The first sample after the last release.
+    private var afterRelease: Sample?
+    private var hasReleased = false
+
+    /// - Parameters:
+    ///   - free: the free memory in bytes, including what was released: the C library counts both as free.
+    ///   - resident: the process's memory in bytes that the system has not got back. What was allocated and freed again between two
+    ///     samples shows in it alone.
     /// - Returns: whether to release it now.
-    mutating func sampled(_ free: Int) -> Bool {
-        // What is allocated again comes from the released memory, too.
-        released = min(released, free)
-        leastFree = min(leastFree, free)
+    mutating func sampled(free: Int, resident: Int) -> Bool {
+        if hasReleased {
+            afterRelease = Sample(free: free, resident: resident)
+            hasReleased = false
+        }
+        leastUnused = min(leastUnused, unused(Sample(free: free, resident: resident)))
         sampleCount += 1
         guard sampleCount == Self.samplesMax else { return false }
-        let unused = leastFree - released
-        (sampleCount, leastFree) = (0, .max)
-        guard unused >= Self.releaseBytesMin else { return false }
-        released = free
-        return true
+        hasReleased = leastUnused >= Self.releaseBytesMin
+        (sampleCount, leastUnused) = (0, .max)
+        return hasReleased
+    }
+
+    /// The free memory that the system has not got back.
+    private func unused(_ sample: Sample) -> Int {
+        guard let afterRelease else { return sample.free }
+        // What is in use again is resident and no longer free.
+        let grown = (sample.resident - afterRelease.resident) + (sample.free - afterRelease.free)
+        return min(max(grown, 0), sample.free)
     }
 }

@@ -14,8 +14,7 @@ struct ProcessMetrics: Equatable {
 
     /// The current values from `/proc`; `nil` when it is unreadable.
     static func current() -> Self? {
-        guard let text = try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8),
-            let stat = ProcessStat(text),
+        guard let stat = ProcessStat.current(),
             let machine = try? String(contentsOfFile: "/proc/stat", encoding: .utf8),
             let bootTime = machine.split(separator: "\n").first(where: { $0.hasPrefix("btime ") })
                 .flatMap({ Double($0.dropFirst(6)) })
@@ -27,7 +26,7 @@ struct ProcessMetrics: Equatable {
         let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count - 1) ?? 0
         return Self(
             cpuSeconds: Double(stat.cpuTicks) / ticks,
-            residentBytes: stat.residentPages * Int(sysconf(Int32(_SC_PAGESIZE))),
+            residentBytes: stat.residentBytes,
             virtualBytes: stat.virtualBytes,
             openFileDescriptors: descriptors,
             fileDescriptorsMax: known ? Int(clamping: limit.rlim_cur) : 0,
@@ -51,6 +50,13 @@ struct ProcessStat: Equatable {
     let startTicks: Int
     let virtualBytes: Int
     let residentPages: Int
+
+    var residentBytes: Int { residentPages * Int(sysconf(Int32(_SC_PAGESIZE))) }
+
+    /// The current values; `nil` when they are unreadable.
+    static func current() -> Self? {
+        (try? String(contentsOfFile: "/proc/self/stat", encoding: .utf8)).flatMap(Self.init)
+    }
 
     init?(_ text: String) {
         // The second field is the program's name in parentheses and may hold anything, spaces and parentheses too.
