@@ -105,6 +105,28 @@ import Wire
         #expect(queue.isEmpty && queue.bytes == 0)
     }
 
+    @Test func `the packets of one stream stay when a slot's others are left out`() {
+        var queue = PacketQueue()
+        for stream in [1, 2, 1] as [UInt64] {
+            let waits = queue.append(
+                PacketReference(
+                    slot: SSRC(rawValue: 1),
+                    stream: StreamID(rawValue: stream),
+                    sequence: ExtendedSequenceNumber(rawValue: 1),
+                    bytes: 1_000
+                )
+            )
+            #expect(waits)
+        }
+        queue.leaveOutMedia(of: SSRC(rawValue: 1), except: StreamID(rawValue: 2))
+        #expect(queue.bytes == 1_000)
+        let leftOut = (0..<3).map { _ in
+            defer { queue.removeFirst() }
+            return queue.first?.isLeftOut
+        }
+        #expect(leftOut == [true, false, true])
+    }
+
     @Test func `a full queue refuses`() {
         var queue = PacketQueue()
         for number in 0..<Int64(PacketQueue.packetsMax) {

@@ -322,9 +322,8 @@ def test_connected_viewers_leak_no_memory(own_node: Callable[..., Node], runs: i
     assert node.total("nagare_slots") == 0
     # The first runs fill pools and the allocator's arenas, and fragmentation grows a little after that. A leak grows in every
     # run: one leaked viewer in five would exceed the bound with three runs after the first ones, or one in ten with six. A run
-    # that this machine held up can take another arena, once.
+    # that this machine held up can take another arena, of some 3 MiB, once, and be the last one.
     seen = f"memory after each run, in KiB: {resident}"
     steps = [after - before for before, after in zip(resident[3:], resident[4:])]
     assert statistics.median(steps) * len(steps) <= 2 * 1024, seen
     assert_clock(min(resident[-3:]) - resident[3] <= 2 * 1024, seen)
-    assert_clock(resident[-1] - resident[3] <= 3 * 1024, seen)

@@ -153,7 +153,9 @@ package final class Egress {
     }
 
     func removeFirstWaiting() { waiting.removeFirst() }
-    func leaveOutWaitingMedia(of slot: SSRC) { waiting.leaveOutMedia(of: slot) }
+    func leaveOutWaitingMedia(of slot: SSRC, except stream: StreamID? = nil) {
+        waiting.leaveOutMedia(of: slot, except: stream)
+    }
     func removeWaiting(of slot: SSRC) { waiting.removeAll(of: slot) }
 
     // MARK: - RTCP and DTLS

@@ -103,7 +103,10 @@ package struct PacketQueue: Sendable {
     package mutating func removeAll() { self = PacketQueue() }
 
     /// Gives up the media packets of a slot that wait.
-    package mutating func leaveOutMedia(of slot: SSRC) { bytes -= media.leaveOutAll(of: slot) }
+    /// - Parameter stream: one whose packets are kept.
+    package mutating func leaveOutMedia(of slot: SSRC, except stream: StreamID? = nil) {
+        bytes -= media.leaveOutAll(of: slot, except: stream)
+    }
 
     private struct FIFO: Sendable {
         private var packets: ContiguousArray<PacketReference> = []
@@ -146,9 +149,9 @@ package struct PacketQueue: Sendable {
         }
 
         /// - Returns: the bytes that need not leave any more.
-        mutating func leaveOutAll(of slot: SSRC) -> Int {
+        mutating func leaveOutAll(of slot: SSRC, except stream: StreamID?) -> Int {
             var removed = 0
-            for index in head..<packets.count where packets[index].slot == slot {
+            for index in head..<packets.count where packets[index].slot == slot && packets[index].stream != stream {
                 removed += Int(packets[index].bytes)
                 packets[index].leaveOut()
             }

@@ -46,10 +46,12 @@ extension SendSlot {
         }
     }
 
-    /// Sends nothing more of the stream that plays. The wanted one begins with its key frame.
+    /// Sends nothing more of the stream that plays. The wanted one begins with its key frame, which may wait already.
     func stopBeforeSwitch() {
-        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        let queued = isKeyFrameQueued ? wantedStream : nil
+        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc, except: queued)
         stopPlaying()
+        if let queued { noteKeyFrameQueued(of: queued) }
     }
 
     /// The target's layers changed. They apply to the stream that plays if it is the wanted one, else from its beginning on.

@@ -44,6 +44,10 @@ package final class SendSlot {
     /// The stream of which a key frame waited to leave last; 0 for none.
     private var keyFrameQueuedOf: UInt64 = 0
 
+    /// A key frame of the wanted stream waits to leave.
+    var isKeyFrameQueued: Bool { unsafe keyFrameQueuedOf != 0 && keyFrameQueuedOf == state.pointee.wanted }
+    func noteKeyFrameQueued(of stream: StreamID) { keyFrameQueuedOf = stream.rawValue }
+
     /// Packets sent again.
     package var retransmitted: UInt64 { retransmitter.count }
     /// Key frames that the receiver asked for.
@@ -294,7 +298,7 @@ package final class SendSlot {
         if mayLeave {
             unsafe forward(packet, turn, into: batch, decided: layer)
         } else if unsafe packet.pointee.description.startsKeyFrame {
-            keyFrameQueuedOf = streamID
+            noteKeyFrameQueued(of: StreamID(rawValue: streamID))
         }
     }
 
@@ -311,7 +315,7 @@ package final class SendSlot {
             return false
         }
         // It would leave behind the key frame that replaces it.
-        if unsafe keyFrameQueuedOf == state.pointee.wanted, keyFrameQueuedOf != 0 { return false }
+        if isKeyFrameQueued { return false }
         // A path that does not carry the stream any more is left to the wanted one.
         guard unsafe state.pointee.wanted != 0, egress.queueDelay > Self.queueDelayDuringSwitch else { return true }
         queueOverflowed(at: turn.now)
