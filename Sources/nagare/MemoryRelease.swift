@@ -8,8 +8,10 @@ struct MemoryRelease: Service {
         await cancelWhenGracefulShutdown {
             var unused = UnusedMemory()
             while (try? await Task.sleep(for: .seconds(5))) != nil {
-                let resident = ProcessStat.current()?.residentBytes ?? 0
-                if unused.sampled(free: FreeMemory.bytes, resident: resident) { FreeMemory.release() }
+                guard let resident = ProcessStat.current()?.residentBytes else { continue }
+                let memory = FreeMemory.bytes
+                let isDue = unused.sampled(free: memory.free, allocated: memory.allocated, resident: resident)
+                if isDue { FreeMemory.release() }
             }
         }
     }
@@ -23,40 +25,28 @@ struct UnusedMemory {
     /// The unused memory from which on a release is worth its cost, in bytes.
     static let releaseBytesMin = 8 << 20
 
-    private struct Sample {
-        var free: Int
-        var resident: Int
-    }
-
     private var sampleCount = 0
     private var leastUnused = Int.max
-    /// The first sample after the last release.
-    private var afterRelease: Sample?
+    /// The least resident memory since the last release that was not allocated: code, stacks and the like.
+    private var leastOther: Int?
     private var hasReleased = false
 
     /// - Parameters:
     ///   - free: the free memory in bytes, including what was released: the C library counts both as free.
+    ///   - allocated: the memory in bytes that is in use.
     ///   - resident: the process's memory in bytes that the system has not got back. What was allocated and freed again between two
     ///     samples shows in it alone.
     /// - Returns: whether to release it now.
-    mutating func sampled(free: Int, resident: Int) -> Bool {
-        if hasReleased {
-            afterRelease = Sample(free: free, resident: resident)
-            hasReleased = false
-        }
-        leastUnused = min(leastUnused, unused(Sample(free: free, resident: resident)))
+    mutating func sampled(free: Int, allocated: Int, resident: Int) -> Bool {
+        let other = resident - allocated
+        if hasReleased { leastOther = other }
+        hasReleased = false
+        leastOther = leastOther.map { min($0, other) }
+        leastUnused = min(leastUnused, leastOther.map { min(other - $0, free) } ?? free)
         sampleCount += 1
         guard sampleCount == Self.samplesMax else { return false }
         hasReleased = leastUnused >= Self.releaseBytesMin
         (sampleCount, leastUnused) = (0, .max)
         return hasReleased
-    }
-
-    /// The free memory that the system has not got back.
-    private func unused(_ sample: Sample) -> Int {
-        guard let afterRelease else { return sample.free }
-        // What is in use again is resident and no longer free.
-        let grown = (sample.resident - afterRelease.resident) + (sample.free - afterRelease.free)
-        return min(max(grown, 0), sample.free)
     }
 }

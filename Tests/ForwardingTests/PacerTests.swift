@@ -118,7 +118,7 @@ import Wire
             )
             #expect(waits)
         }
-        queue.leaveOutMedia(of: SSRC(rawValue: 1), except: StreamID(rawValue: 2))
+        queue.leaveOutMedia(of: SSRC(rawValue: 1)) { $0.stream != StreamID(rawValue: 2) }
         #expect(queue.bytes == 1_000)
         let leftOut = (0..<3).map { _ in
             defer { queue.removeFirst() }

@@ -149,9 +149,11 @@ def test_a_drain_tells_everybody_and_all_go_elsewhere(
 def test_the_clients_of_a_killed_node_return_to_others(crowd: Crowd, cluster: Cluster) -> None:
     killed = cluster.kill("a")
     began = time.monotonic()
-    crowd.returned(b=1, c=1)
-    print(f"All were back {time.monotonic() - began:.1f} s after the end of their node.")
-    cluster.start("a", ports=killed.ports)
+    try:
+        crowd.returned(b=1, c=1)
+        print(f"All were back {time.monotonic() - began:.1f} s after the end of their node.")
+    finally:
+        cluster.start("a", ports=killed.ports)
 
 
 # Clients of the load generator, of which the machine carries more than of a browser's.

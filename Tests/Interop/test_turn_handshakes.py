@@ -21,7 +21,7 @@ from harness.node import LOOPBACK, Node, free_tcp_port
 
 # The default of turn-tls-handshakes-per-second.
 HANDSHAKES_PER_SECOND = 500
-# The requests of one address, of which each handshake at the HTTPS port is one. Newcomers make 20 a second.
+# The requests of one address, and its handshakes at the HTTPS port. Newcomers make 20 requests a second.
 REQUEST_LIMITS = ("--limit", "address-request-burst=200", "--limit", "address-requests-per-second=50")
 # Connections that an attacker keeps open, so that the node reads what was sent on them.
 OPEN_CONNECTIONS = 400
@@ -86,7 +86,7 @@ def whole_handshakes(port: int) -> int:
     return in_parallel(4, act)
 
 
-def test_an_address_begins_no_more_handshakes_at_the_https_port_than_it_may_make_requests(
+def test_an_address_begins_as_many_handshakes_at_the_https_port_as_it_may_make_requests(
     own_node: Callable[..., Node], tmp_path: Path
 ) -> None:
     certificate = make_certificate(tmp_path)
@@ -106,7 +106,7 @@ def test_an_address_begins_no_more_handshakes_at_the_https_port_than_it_may_make
     began = time.monotonic()
     made = sum(has_handshake(ATTACKER) for _ in range(60))
     assert 20 <= made <= 21 + time.monotonic() - began
-    assert node.total("nagare_signaling_refused_total", "reason=request_rate") == 60 - made
+    assert node.total("nagare_signaling_refused_total", "reason=handshake_rate") == 60 - made
     assert has_handshake("127.0.0.67"), "another client is refused too"
 
 
@@ -129,7 +129,7 @@ def test_tls_connections_delay_no_media(own_node: Callable[..., Node], tmp_path:
     permitted = HANDSHAKES_PER_SECOND * (1 + time.monotonic() - began)
     assert 0 < node.total("nagare_tcp_accepted_total", "loop=tls") <= permitted
     assert node.total("nagare_tcp_refused_total", "reason=address_handshake_rate") > 0
-    assert node.total("nagare_signaling_refused_total", "reason=request_rate") > 0
+    assert node.total("nagare_signaling_refused_total", "reason=handshake_rate") > 0
     assert node.total("nagare_tcp_received_bytes_total", "loop=0") == 0, "the media loop has read of them"
     # Another client has its handshake as before.
     assert "BEGIN CERTIFICATE" in ssl.get_server_certificate((LOOPBACK, port))

@@ -1,5 +1,6 @@
 import Client
 import MediaTypes
+import Negotiation
 import Testing
 import Wire
 
@@ -143,6 +144,42 @@ import Wire
         let sequences = recording.packets.map(\.sequence).filter { $0 > newest }
         #expect(sequences.first == newest + 1)
         #expect(zip(sequences, sequences.dropFirst()).allSatisfy { $1 == $0 + 1 })
+    }
+
+    /// Several packets of H.264 start a key frame, and some of them may be late.
+    @Test(arguments: [[0, 1, 2, 3], [1, 2, 3, 0], [0, 2, 1, 3]])
+    func `a key frame makes what waits before it needless, and nothing of itself`(order: [Int]) throws {
+        let world = try World(seed: 959)
+        let viewer = try world.watch(video: [.standard(.h264)])
+        let publisher = try world.publish(video: [.standard(.h264)])
+        #expect(
+            world.run(for: .seconds(3)) {
+                publisher.client?.isConnected == true && viewer.client?.isConnected == true
+            }
+        )
+        publisher.client?.setSending(false)
+        world.run(for: .milliseconds(200))
+        let recording = Recording(viewer, .video)
+        try world.connect(viewer, to: publisher)
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .h264, ssrc: 7_001))
+        func payload(_ first: UInt8) -> [UInt8] { [first, 0x88] + Array(repeating: 0x80, count: 1_000) }
+        world.sendSecured(stream.next(payload(0x65)), from: publisher)
+        world.run(for: .milliseconds(100))
+        #expect(recording.packets.count == 1)
+
+        let peer = try #require(world.nodePeer(viewer))
+        peer.transport.egress.pace(100_000, burst: .milliseconds(5), at: world.now)
+        for _ in 0..<4 { world.sendSecured(stream.next(payload(0x61)), from: publisher) }
+        world.run(for: .milliseconds(30))
+        let waiting = peer.transport.egress.waiting.count
+        #expect(waiting >= 2)
+        let parts = [0x67, 0x65, 0x65, 0x61].enumerated().map { index, first in
+            stream.next(step: index == 0 ? 3_000 : 0, marker: index == 3, payload(first))
+        }
+        for part in order { world.sendSecured(parts[part], from: publisher) }
+        world.run(for: .seconds(2))
+        let firsts = recording.packets.sorted { $0.sequence < $1.sequence }.map(\.payload[0])
+        #expect(firsts.suffix(4) == [0x67, 0x65, 0x65, 0x61] && firsts.count == 1 + (4 - waiting) + 4)
     }
 
     @Test func `a stream does not begin at a key frame that was left out`() throws {

@@ -21,6 +21,9 @@ protocol TrackOrigin: AnyObject {
     /// that ceased to play stays subscribed until the next refresh.
     func subscribe(_ mirror: ReceivedTrack)
 
+    /// The same when a slot begins to play a layer. It looks at the mirror's slots only if that is not subscribed.
+    func subscribe(_ mirror: ReceivedTrack, playing layer: LayerSet)
+
     /// Repeats the subscription once a second. It may be called at any time.
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant)
 
@@ -68,6 +71,10 @@ final class RelayOrigin: TrackOrigin {
                 || !wanted.subtracting(subscribed?.wanted ?? []).isEmpty
         else { return }
         subscribe(choices, layers, wanted)
+    }
+
+    func subscribe(_ mirror: ReceivedTrack, playing layer: LayerSet) {
+        if subscribed?.layers.isSuperset(of: layer) != true { subscribe(mirror) }
     }
 
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant) {

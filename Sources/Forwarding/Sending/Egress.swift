@@ -153,8 +153,8 @@ package final class Egress {
     }
 
     func removeFirstWaiting() { waiting.removeFirst() }
-    func leaveOutWaitingMedia(of slot: SSRC, except stream: StreamID? = nil) {
-        waiting.leaveOutMedia(of: slot, except: stream)
+    func leaveOutWaitingMedia(of slot: SSRC, where isNeedless: (PacketReference) -> Bool = { _ in true }) {
+        waiting.leaveOutMedia(of: slot, where: isNeedless)
     }
     func removeWaiting(of slot: SSRC) { waiting.removeAll(of: slot) }
 

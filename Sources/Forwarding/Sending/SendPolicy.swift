@@ -103,9 +103,12 @@ package struct PacketQueue: Sendable {
     package mutating func removeAll() { self = PacketQueue() }
 
     /// Gives up the media packets of a slot that wait.
-    /// - Parameter stream: one whose packets are kept.
-    package mutating func leaveOutMedia(of slot: SSRC, except stream: StreamID? = nil) {
-        bytes -= media.leaveOutAll(of: slot, except: stream)
+    /// - Parameter isNeedless: which of them; all by default.
+    package mutating func leaveOutMedia(
+        of slot: SSRC,
+        where isNeedless: (PacketReference) -> Bool = { _ in true }
+    ) {
+        bytes -= media.leaveOutAll { $0.slot == slot && isNeedless($0) }
     }
 
     private struct FIFO: Sendable {
@@ -149,9 +152,9 @@ package struct PacketQueue: Sendable {
         }
 
         /// - Returns: the bytes that need not leave any more.
-        mutating func leaveOutAll(of slot: SSRC, except stream: StreamID?) -> Int {
+        mutating func leaveOutAll(where isNeedless: (PacketReference) -> Bool) -> Int {
             var removed = 0
-            for index in head..<packets.count where packets[index].slot == slot && packets[index].stream != stream {
+            for index in head..<packets.count where isNeedless(packets[index]) {
                 removed += Int(packets[index].bytes)
                 packets[index].leaveOut()
             }

@@ -49,7 +49,7 @@ extension SendSlot {
     /// Sends nothing more of the stream that plays. The wanted one begins with its key frame, which may wait already.
     func stopBeforeSwitch() {
         let queued = isKeyFrameQueued ? wantedStream : nil
-        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc, except: queued)
+        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc) { $0.stream != queued }
         stopPlaying()
         if let queued { noteKeyFrameQueued(of: queued) }
     }

@@ -44,6 +44,8 @@ package final class SendSlot {
     /// The stream of which a key frame waited to leave last; 0 for none.
     private var keyFrameQueuedOf: UInt64 = 0
 
+    /// The key frame whose first packet came last.
+    private var keyFrame: (stream: UInt64, timestamp: RTPTimestamp)?
     /// A key frame of the wanted stream waits to leave.
     var isKeyFrameQueued: Bool { unsafe keyFrameQueuedOf != 0 && keyFrameQueuedOf == state.pointee.wanted }
     func noteKeyFrameQueued(of stream: StreamID) { keyFrameQueuedOf = stream.rawValue }
@@ -282,11 +284,8 @@ package final class SendSlot {
             bytes: layer == .leftOut ? 0 : packet.pointee.length,
             layer: layer
         )
-        // A key frame makes everything before it needless.
-        if unsafe packet.pointee.description.startsKeyFrame, layer != .leftOut,
-            peer.transport.egress.queueDelay > Self.queueDelayBeforeKeyFrame
-        {
-            peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        if unsafe packet.pointee.description.startsKeyFrame, layer != .leftOut {
+            unsafe noteKeyFrame(packet.pointee.description, of: streamID)
         }
         if unsafe isTooFarBehind(packet) {
             queueOverflowed(at: turn.now)
@@ -299,6 +298,17 @@ package final class SendSlot {
             unsafe forward(packet, turn, into: batch, decided: layer)
         } else if unsafe packet.pointee.description.startsKeyFrame {
             noteKeyFrameQueued(of: StreamID(rawValue: streamID))
+        }
+    }
+
+    /// A key frame makes everything before it needless. Several of its packets may start it: parameter sets, and each slice of
+    /// H.264. What waits of it has come after the first of them, or with its timestamp.
+    private func noteKeyFrame(_ description: PacketDescription, of stream: UInt64) {
+        if let known = keyFrame, known.stream == stream, known.timestamp == description.timestamp { return }
+        keyFrame = (stream, description.timestamp)
+        guard peer.transport.egress.queueDelay > Self.queueDelayBeforeKeyFrame else { return }
+        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc) {
+            $0.stream.rawValue != stream || $0.sequence < description.sequence
         }
     }
 
@@ -415,7 +425,8 @@ package final class SendSlot {
             return
         }
         noteMapping(mapping, of: description.payloadType)
-        guard unsafe state.pointee.filter != nil else {
+        // Under a number that is given up goes padding, in place of the packet.
+        guard unsafe state.pointee.filter != nil || layer == .leftOut else {
             unsafe sendNew(packet, segment, mapping, turn, into: batch)
             return
         }
@@ -495,7 +506,7 @@ package final class SendSlot {
         keyFrameQueuedOf = 0
         beginLayers(at: description, now: now)
         noteLayer(stream.rid, of: stream.track)
-        stream.track.origin?.subscribe(stream.track)
+        stream.track.origin?.subscribe(stream.track, playing: LayerSet(layer: stream.layer))
         return true
     }
 

@@ -44,7 +44,9 @@ public final class SignalingStatistics: Sendable {
 
     /// The limit because of which a client was refused or closed. The raw value is the metric's label.
     public enum Refusal: String, Hashable, Sendable, CaseIterable {
-        /// A network exceeded its rate of requests, each TLS handshake among them.
+        /// A network began more TLS handshakes than it may make requests.
+        case handshakeRate = "handshake_rate"
+        /// A network exceeded its rate of requests.
         case requestRate = "request_rate"
         /// A network exceeded its rate of messages before admission.
         case messageRate = "message_rate"

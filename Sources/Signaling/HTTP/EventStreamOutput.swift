@@ -27,12 +27,9 @@ final class EventStreamOutput: Sendable {
         let connection = connection
         let watchdog = connection.eventLoop.scheduleTask(in: timeout) { connection.close(promise: nil) }
         let count = bytes.storageCapacity
-        let mayWait = outbound.change(id, by: count)
-        defer {
-            watchdog.cancel()
-            outbound.change(id, by: -count)
-        }
-        guard mayWait else { throw ChannelError.ioOnClosedChannel }
+        defer { watchdog.cancel() }
+        guard outbound.change(id, by: count) else { throw ChannelError.ioOnClosedChannel }
+        defer { outbound.change(id, by: -count) }
         try await writer.write(bytes)
     }
 }

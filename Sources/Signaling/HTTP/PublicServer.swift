@@ -185,7 +185,8 @@ public struct PublicServer: Service {
                 limits: configuration.limits,
                 webSocketLimits: configuration.webSocketLimits,
                 costs: costs,
-                webSockets: webSockets
+                webSockets: webSockets,
+                isSecure: configuration.certificate != nil
             )
             guard let certificate = configuration.certificate else { return http }
             return HTTPSChannel(

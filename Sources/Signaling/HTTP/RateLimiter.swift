@@ -55,6 +55,8 @@ final class AddressLimiter: Sendable {
     enum Kind: Hashable, Sendable {
         /// HTTP requests and WebSocket handshakes.
         case request
+        /// TLS handshakes: one for each request at most.
+        case handshake
         /// DELETE requests: a client over its request limit can still end its sessions.
         case ending
         /// WebSocket messages before admission, by their cost.
@@ -64,6 +66,7 @@ final class AddressLimiter: Sendable {
     }
     private struct State {
         var requests: RateLimiter
+        var handshakes: RateLimiter
         var endings: RateLimiter
         var messages: RateLimiter
         var memberMessages: RateLimiter
@@ -84,7 +87,13 @@ final class AddressLimiter: Sendable {
             perSecond: limits.memberMessagesPerSecond
         )
         state = Mutex(
-            State(requests: requests, endings: requests, messages: messages, memberMessages: memberMessages)
+            State(
+                requests: requests,
+                handshakes: requests,
+                endings: requests,
+                messages: messages,
+                memberMessages: memberMessages
+            )
         )
         self.statistics = statistics
     }
@@ -94,6 +103,7 @@ final class AddressLimiter: Sendable {
         let wait = state.withLock { state in
             switch kind {
             case .request: state.requests.take(for: network, cost: cost, at: .now)
+            case .handshake: state.handshakes.take(for: network, cost: cost, at: .now)
             case .ending: state.endings.take(for: network, cost: cost, at: .now)
             case .message: state.messages.take(for: network, cost: cost, at: .now)
             case .memberMessage: state.memberMessages.take(for: network, cost: cost, at: .now)
@@ -118,6 +128,7 @@ extension AddressLimiter.Kind {
     fileprivate var refusal: SignalingStatistics.Refusal {
         switch self {
         case .request, .ending: .requestRate
+        case .handshake: .handshakeRate
         case .message: .messageRate
         case .memberMessage: .memberMessageRate
         }

@@ -181,7 +181,7 @@ extension Limit {
             "address-request-burst",
             \.http.requestBurst,
             0...1_000_000,
-            "burst of requests of one client address, TLS handshakes among them; 0 for no limit"
+            "burst of requests of one client address, and of its TLS handshakes; 0 for no limit"
         ),
         Limit(
             "address-requests-per-second",

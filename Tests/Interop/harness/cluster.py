@@ -199,10 +199,20 @@ class Cluster:
         """Asserts how many nodes each node has given up since `before`: those of `more`, and none by default.
 
         A clock of the nodes decides. A node that the machine holds up for seconds is given up, and its members are announced
-        anew: facts about announcements hold only without that.
+        anew: facts about announcements hold only without that. A node whose own clients are back may still be about to give one up.
         """
-        grown = {name: count - before.get(name, 0) for name, count in self.given_up().items()}
-        assert_clock(grown == {name: more.get(name, 0) for name in grown}, f"nodes given up: {grown}, expected {more}")
+
+        def grown() -> dict[str, float]:
+            return {name: count - before.get(name, 0) for name, count in self.given_up().items()}
+
+        wait_until(
+            lambda: all(count >= more.get(name, 0) for name, count in grown().items()),
+            f"the nodes to be given up: {more}",
+            20,
+            describe=grown,
+        )
+        seen = grown()
+        assert_clock(seen == {name: more.get(name, 0) for name in seen}, f"nodes given up: {seen}, expected {more}")
 
     def kill(self, name: str) -> Node:
         """Ends a node as a crash does."""

@@ -134,10 +134,9 @@ final class WaitingBudget: Sendable {
             guard let client = state.clients[id] else { return ([], true) }
             guard !client.isCut else {
                 // What would be added does not wait.
-                if bytes < 0 {
-                    state.clients[id]?.remove(-bytes)
-                    state.closingBytes += bytes
-                }
+                let removed = min(max(-bytes, 0), client.waitingBytes)
+                state.clients[id]?.remove(removed)
+                state.closingBytes -= removed
                 return ([], true)
             }
             if bytes > 0 {

@@ -29,11 +29,13 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let shares: ConnectionShares
         let limiter: AddressLimiter
 
-        /// Whether a TLS handshake may begin: it is one more of the requests that an address may make. A proxy makes them for its
-        /// clients, of which nothing is known before.
+        /// Whether a TLS handshake may begin. What a proxy passes on is rated when its header has named the client; one that ends TLS
+        /// itself rates its clients.
         func admitsHandshake(_ channel: any Channel) -> Bool {
-            clients.isProxy(channel) || limiter.take(.request, for: clients.network(of: channel)) == nil
+            clients.isProxy(channel) || admitsHandshake(of: clients.network(of: channel))
         }
+
+        func admitsHandshake(of network: ClientNetwork) -> Bool { limiter.take(.handshake, for: network) == nil }
     }
     /// The connection exceeds its network's share.
     struct ShareExceeded: Error {}
@@ -45,6 +47,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     let webSocketLimits: WebSocketLimits
     let costs: Costs
     let webSockets: PublicWebSockets
+    /// TLS comes before HTTP on the connection.
+    let isSecure: Bool
 
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let idleTimeout = limits.idleTimeout
@@ -104,12 +108,14 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
 
     /// The first handler of the pipeline, before TLS.
     private func proxyHandler(_ channel: any Channel) -> ProxyProtocolHandler {
-        let costs = costs
+        let (costs, isSecure) = (costs, isSecure)
         return ProxyProtocolHandler(statistics: costs.statistics) { client in
             // A header without a client is from the proxy itself, such as a health check.
             guard let client else { return true }
             costs.clients.name(client, for: channel)
-            return costs.shares.take(for: ClientNetwork(client), until: channel.closeFuture)
+            let network = ClientNetwork(client)
+            guard !isSecure || costs.admitsHandshake(of: network) else { return false }
+            return costs.shares.take(for: network, until: channel.closeFuture)
         }
     }
 

@@ -264,7 +264,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         }
     }
 
-    /// The channel is being closed. Over TLS that takes a while with a client that reads nothing, and what waits is counted no more.
+    /// The channel is being closed. Over TLS that takes a while with a client that reads nothing.
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
         isClosing = true
         hasEnded = true
@@ -275,6 +275,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private func discardQueue() {
         let frames = queue
         queue.removeAll()
+        let bytes = frames.reduce(0) { $0 + $1.bytes }
+        waitingBytes -= bytes
+        if let outboundID { outbound.change(outboundID, by: -bytes) }
         for frame in frames { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
     }
 
