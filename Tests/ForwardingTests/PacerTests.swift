@@ -61,10 +61,15 @@ import Wire
 }
 
 @Suite struct PacketQueueTests {
-    private func packet(_ slot: UInt32, _ sequence: Int64, retransmits: UInt16? = nil) -> PacketReference {
+    private func packet(
+        _ slot: UInt32,
+        _ sequence: Int64,
+        of stream: UInt64 = 1,
+        retransmits: UInt16? = nil
+    ) -> PacketReference {
         PacketReference(
             slot: SSRC(rawValue: slot),
-            stream: StreamID(rawValue: 1),
+            stream: StreamID(rawValue: stream),
             sequence: ExtendedSequenceNumber(rawValue: sequence),
             bytes: 1_000,
             retransmits: retransmits.map { SequenceNumber(rawValue: $0) }
@@ -108,15 +113,8 @@ import Wire
     @Test func `the packets of one stream stay when a slot's others are left out`() {
         var queue = PacketQueue()
         for stream in [1, 2, 1] as [UInt64] {
-            let waits = queue.append(
-                PacketReference(
-                    slot: SSRC(rawValue: 1),
-                    stream: StreamID(rawValue: stream),
-                    sequence: ExtendedSequenceNumber(rawValue: 1),
-                    bytes: 1_000
-                )
-            )
-            #expect(waits)
+            let isQueued = queue.append(packet(1, 1, of: stream))
+            #expect(isQueued)
         }
         queue.leaveOutMedia(of: SSRC(rawValue: 1)) { $0.stream != StreamID(rawValue: 2) }
         #expect(queue.bytes == 1_000)

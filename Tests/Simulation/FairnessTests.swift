@@ -15,15 +15,6 @@ import Wire
         return header + Array(repeating: 7, count: max(bytes - header.count, 0))
     }
 
-    /// A publisher whose own media is off, so that a test makes every packet.
-    private func quietPublisher(_ world: World) throws -> World.Host {
-        let publisher = try world.publish()
-        #expect(world.run(for: .seconds(3)) { publisher.client?.isConnected == true })
-        publisher.client?.setSending(false)
-        world.run(for: .milliseconds(200))
-        return publisher
-    }
-
     // MARK: - Sequence jumps
 
     /// Why viewers do not see the packets around a publisher's jumps.
@@ -32,7 +23,7 @@ import Wire
     @Test(arguments: Hindrance.allCases)
     func `after the jumps of one publisher viewers decrypt every packet of the next`(_ hindrance: Hindrance) throws {
         let world = try World(seed: 301)
-        let (jumper, honest) = (try quietPublisher(world), try quietPublisher(world))
+        let (jumper, honest) = (try world.publishQuietly(), try world.publishQuietly())
         let viewer = try world.watch()
         world.run(for: .seconds(1))
         try world.connect(viewer, to: jumper)
@@ -218,7 +209,7 @@ import Wire
 
     @Test func `a datagram full of sender reports is one message to another loop`() throws {
         let world = try World(seed: 314, loops: 2)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewer = try world.watch(loop: 1)
         try world.connect(viewer, to: publisher)
         var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 7_100))

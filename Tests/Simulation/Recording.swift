@@ -1,5 +1,7 @@
 import Client
 import MediaTypes
+import Negotiation
+import Testing
 import Wire
 
 @testable import Forwarding
@@ -99,6 +101,20 @@ final class Recording {
             }
         }
         return flaws
+    }
+}
+
+extension World {
+    /// A publisher whose own media is off, so that a test makes every packet.
+    func publishQuietly(
+        audio: [CodecParameters] = [.standard(.opus)],
+        video: [CodecParameters] = [.standard(.vp8)]
+    ) throws -> Host {
+        let publisher = try publish(audio: audio, video: video)
+        #expect(run(for: .seconds(3)) { publisher.client?.isConnected == true })
+        publisher.client?.setSending(false)
+        run(for: .milliseconds(200))
+        return publisher
     }
 }
 

@@ -18,19 +18,6 @@ import Wire
         ]
     }
 
-    /// A publisher whose own media is off, so that a test makes every packet.
-    private func quietPublisher(
-        _ world: World,
-        audio: [CodecParameters] = [.standard(.opus)],
-        video: [CodecParameters] = [.standard(.vp8)]
-    ) throws -> World.Host {
-        let publisher = try world.publish(audio: audio, video: video)
-        #expect(world.run(for: .seconds(3)) { publisher.client?.isConnected == true })
-        publisher.client?.setSending(false)
-        world.run(for: .milliseconds(200))
-        return publisher
-    }
-
     @Test func `a viewer that comes before its publisher sees it from the first frame on`() throws {
         let world = try World(seed: 131)
         let viewer = try world.watch()
@@ -48,7 +35,7 @@ import Wire
 
     @Test func `viewers on any loop are told that a publisher shares a screen, and that it stopped`() throws {
         let world = try World(seed: 133, loops: 2, estimates: true)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewers = try [world.watch(), world.watch(loop: 1)]
         world.run(for: .seconds(1))
         for viewer in viewers { try world.connect(viewer, to: publisher) }
@@ -91,7 +78,7 @@ import Wire
 
     @Test func `a new SSRC without a negotiation plays on as the same stream, and its RTX is known`() throws {
         let world = try World(seed: 132)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewer = try world.watch()
         world.run(for: .seconds(1))
         let recording = Recording(viewer, .video)
@@ -131,7 +118,7 @@ import Wire
         var h264 = CodecParameters.standard(.h264)
         h264.payloadType = PayloadType(wire: 120)
         h264.rtxPayloadType = PayloadType(wire: 121)
-        let publisher = try quietPublisher(world, video: [.standard(.vp8), h264])
+        let publisher = try world.publishQuietly(video: [.standard(.vp8), h264])
         let viewer = try world.watch()
         let narrow = try world.watch(video: [.standard(.vp8)])
         world.run(for: .seconds(1))
@@ -172,7 +159,7 @@ import Wire
 
     @Test func `a codec that one viewer lacks is reported once and disturbs no other`() throws {
         let world = try World(seed: 134)
-        let publisher = try quietPublisher(world, video: [.standard(.h264)])
+        let publisher = try world.publishQuietly(video: [.standard(.h264)])
         let able = try world.watch()
         let unable = try world.watch(video: [.standard(.vp8)])
         world.run(for: .seconds(1))
@@ -198,7 +185,7 @@ import Wire
         var vp9 = CodecParameters.standard(.vp9)
         vp9.payloadType = PayloadType(wire: 122)
         vp9.rtxPayloadType = PayloadType(wire: 123)
-        let publisher = try quietPublisher(world, video: [.standard(.h264), vp9])
+        let publisher = try world.publishQuietly(video: [.standard(.h264), vp9])
         let viewer = try world.watch(video: [.standard(.vp8)])
         world.run(for: .seconds(1))
         try world.connect(viewer, to: publisher)
@@ -228,7 +215,7 @@ import Wire
 
     @Test func `a stream of which a packet waits does not give way to another`() throws {
         let world = try World(seed: 139)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewer = try world.watch()
         world.run(for: .seconds(1))
         let recording = Recording(viewer, .video)
@@ -260,7 +247,7 @@ import Wire
 
     @Test func `RED passes through to who takes it and loses its redundancy for who does not`() throws {
         let world = try World(seed: 135)
-        let publisher = try quietPublisher(world, audio: [.standard(.opus), .standard(.red)])
+        let publisher = try world.publishQuietly(audio: [.standard(.opus), .standard(.red)])
         var opus = CodecParameters.standard(.opus)
         opus.payloadType = PayloadType(wire: 109)
         var red = CodecParameters.standard(.red)
@@ -296,7 +283,7 @@ import Wire
 
     @Test func `sound does not begin with a late packet, after which one would be missing`() throws {
         let world = try World(seed: 139)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewer = try world.watch()
         world.run(for: .seconds(1))
         let sound = Recording(viewer, .audio)
@@ -312,7 +299,7 @@ import Wire
 
     @Test func `probing padding is not passed on and leaves no gap`() throws {
         let world = try World(seed: 136)
-        let publisher = try quietPublisher(world)
+        let publisher = try world.publishQuietly()
         let viewer = try world.watch()
         world.run(for: .seconds(1))
         let recording = Recording(viewer, .video)

@@ -43,7 +43,6 @@ package final class SendSlot {
     private var keyFrames = ViewerKeyFrameRequests()
     /// The stream of which a key frame waited to leave last; 0 for none.
     private var keyFrameQueuedOf: UInt64 = 0
-
     /// The key frame whose first packet came last.
     private var keyFrame: (stream: UInt64, timestamp: RTPTimestamp)?
     /// A key frame of the wanted stream waits to leave.
@@ -301,8 +300,8 @@ package final class SendSlot {
         }
     }
 
-    /// A key frame makes everything before it needless. Several of its packets may start it: parameter sets, and each slice of
-    /// H.264. What waits of it has come after the first of them, or with its timestamp.
+    /// A key frame makes everything before it needless. Several packets of one timestamp may start it, parameter sets and each slice
+    /// of H.264: only the first that comes leaves something out, and nothing with a later number, which may be of the same frame.
     private func noteKeyFrame(_ description: PacketDescription, of stream: UInt64) {
         if let known = keyFrame, known.stream == stream, known.timestamp == description.timestamp { return }
         keyFrame = (stream, description.timestamp)
