@@ -416,10 +416,10 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "Room"]
             target.exclude = ["RemoteKeySet.swift", "SignatureAuthorizer.swift"]
         case "Signaling":
-            target.dependencies = ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room"]
+            target.dependencies = ["Wire", "MediaTypes", "Metrics", "Negotiation", "JSON", "Access", "Room"]
             target.resources = []
             target.sources = [
-                "Ayame/AyameClientMessage.swift", "Ayame/AyameConfiguration.swift",
+                "Admin/SignalingStatistics.swift", "Ayame/AyameClientMessage.swift", "Ayame/AyameConfiguration.swift",
                 "HTTP/WebSocket/WebSocketClose.swift",
                 "Sora/ChannelRequest.swift", "Sora/MetadataChange.swift", "Sora/SoraClientMessage.swift",
                 "Sora/SoraClose.swift", "Sora/SoraCodecs.swift", "Sora/SoraConnect.swift", "Sora/SoraRPC.swift",

@@ -51,6 +51,20 @@ package final class MediaClient {
             self.delays = delays
         }
 
+        /// A decoder that gets packets and no picture for this time asks for a key frame, again and again (libwebrtc's
+        /// `kMaxWaitForFrame`).
+        private static let pictureWaitMax = Interval.seconds(3)
+        private var askedAt: Instant?
+
+        /// Whether a decoder would ask for a key frame now, which is after a packet.
+        fileprivate func takesKeyFrameRequest(at now: Instant) -> Bool {
+            guard kind == .video, let decodedAt = verifier.lastDecodedAt,
+                now - max(decodedAt, askedAt ?? decodedAt) >= Self.pictureWaitMax
+            else { return false }
+            askedAt = now
+            return true
+        }
+
         /// Called for every packet: neither allocates nor looks anything up.
         fileprivate func received(_ stamped: RawSpan, of description: PacketDescription, at now: Instant) {
             let stamp = verifier.received(
@@ -162,11 +176,12 @@ package final class MediaClient {
         )
         receivers.append(receiver)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0
-        core.peer(id)?.track(track.mid)?.tap = { packet, description, now in
+        core.peer(id)?.track(track.mid)?.tap = { [unowned core, id] packet, description, now in
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
             receiver.received(packet.extracting(start..<end), of: description, at: now)
+            if receiver.takesKeyFrameRequest(at: now) { core.requestKeyFrame(of: id, at: now) }
         }
     }
 

@@ -19,6 +19,8 @@ package final class ReceivedStream {
     /// Of a mirror's stream: its number where it is received, and when its origin was last asked for a key frame.
     var originID: UInt64 = 0
     private var askedOriginAt: Instant?
+    /// Of a mirror's stream: when its origin was last asked for a repair that has not come.
+    private var repairAskedAt: Instant?
     private var clockRelayedAt: Instant?
 
     private let clockRate: Int
@@ -139,9 +141,20 @@ package final class ReceivedStream {
     /// - Returns: whether the request need not wait, as far as is known here.
     func wantRepair(at now: Instant) -> Bool {
         guard let origin = track.origin else { return keyFrames.wantRepair(at: now) }
+        repairAskedAt = now
         origin.requestRepair(of: originID)
         return true
     }
+
+    /// Asks the origin again for a repair that is late, because the link may have lost the request, and the viewer's budget
+    /// passes on the next one only seconds later.
+    func repeatRepair(at now: Instant) {
+        guard let origin = track.origin, let repairAskedAt, now - repairAskedAt >= Self.repairPatience else { return }
+        if isFlowing(at: now) { origin.requestRepair(of: originID) } else { self.repairAskedAt = nil }
+    }
+
+    /// A key frame that was asked for comes within it over most paths.
+    private static let repairPatience = Interval.milliseconds(500)
 
     /// Whether a sender report is passed on to other loops now. Browsers send one a second at most.
     func mayRelayClock(at now: Instant) -> Bool {
@@ -180,7 +193,10 @@ package final class ReceivedStream {
     }
 
     /// A key frame began to arrive.
-    func noteKeyFrameStart(_ description: PacketDescription) { keyFrameTimestamp = description.timestamp }
+    func noteKeyFrameStart(_ description: PacketDescription) {
+        keyFrameTimestamp = description.timestamp
+        repairAskedAt = nil
+    }
 
     /// Takes the first packet of a key frame, and the sizes that it names.
     func noteKeyFrame(_ description: PacketDescription, _ payload: RawSpan, codec: CodecName) {

@@ -24,7 +24,7 @@ protocol TrackOrigin: AnyObject {
     /// The same when a slot begins to play a layer. It looks at the mirror's slots only if that is not subscribed.
     func subscribe(_ mirror: ReceivedTrack, playing layer: LayerSet)
 
-    /// Repeats the subscription once a second. It may be called at any time.
+    /// Repeats the subscription and the requests for repairs that are late once a second. It may be called at any time.
     func refreshSubscription(of mirror: ReceivedTrack, at now: Instant)
 
     /// Ends the subscription.
@@ -81,6 +81,7 @@ final class RelayOrigin: TrackOrigin {
         guard now - refreshedAt >= Self.refreshInterval else { return }
         refreshedAt = now
         subscribe(mirror.choices, mirror.neededLayers, mirror.wantedLayers)
+        for stream in mirror.streams { stream.repeatRepair(at: now) }
     }
 
     private func subscribe(_ choices: LayerChoices, _ layers: LayerSet, _ wanted: LayerSet) {

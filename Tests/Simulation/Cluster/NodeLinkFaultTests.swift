@@ -25,9 +25,27 @@ import Wire
         var ways: [Way: LinkConditions] = [:]
     }
 
-    @Test(arguments: Seeds.cases(1_201..<1_207))
+    @Test(arguments: Seeds.cases(Array(1_201..<1_207) + [510_644_305]))
     func `whatever a link does, each packet reaches a node once, and media go on when it is well`(seeds: Seeds) async {
         for failure in await seeds.failures(of: Self.self, Self.run) { Issue.record("\(failure)") }
+    }
+
+    @Test func `a request for a repair that a link loses is repeated`() throws {
+        let world = try World(seed: 5, nodes: 2, sealsNodeLinks: true)
+        let call = try CallAcrossLoops(world)
+        let network = Network()
+        world.network.between = { network.ways[Way(from: $0, to: $1)] }
+        world.run(for: .seconds(2))
+        let before = call.publisher.client?.keyFramesMade ?? 0
+        let way = Way(from: world.loops[1].address, to: world.loops[0].address)
+        network.ways[way] = LinkConditions(delay: .milliseconds(20), loss: 1)
+        for slot in try #require(world.nodePeer(call.viewers[1])).slots { slot.requestKeyFrame(at: world.now) }
+        world.settle(world.loops[1])
+        world.run(for: .milliseconds(600))
+        network.ways = [:]
+        #expect(call.publisher.client?.keyFramesMade == before)
+        world.run(for: .milliseconds(1_500))
+        #expect(call.publisher.client?.keyFramesMade == before + 1)
     }
 
     private static func run(_ run: SeededRun) throws {
