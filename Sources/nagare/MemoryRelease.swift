@@ -11,7 +11,10 @@ struct MemoryRelease: Service {
                 guard let resident = ProcessStat.current()?.residentBytes else { continue }
                 let memory = FreeMemory.bytes
                 let isDue = unused.sampled(free: memory.free, allocated: memory.allocated, resident: resident)
-                if isDue { FreeMemory.release() }
+                guard isDue else { continue }
+                FreeMemory.release()
+                guard let resident = ProcessStat.current()?.residentBytes else { continue }
+                unused.released(allocated: FreeMemory.bytes.allocated, resident: resident)
             }
         }
     }
@@ -29,7 +32,6 @@ struct UnusedMemory {
     private var leastUnused = Int.max
     /// The least resident memory since the last release that was not allocated: code, stacks and the like.
     private var leastOther: Int?
-    private var hasReleased = false
 
     /// - Parameters:
     ///   - free: the free memory in bytes, including what was released: the C library counts both as free.
@@ -39,14 +41,14 @@ struct UnusedMemory {
     /// - Returns: whether to release it now.
     mutating func sampled(free: Int, allocated: Int, resident: Int) -> Bool {
         let other = resident - allocated
-        if hasReleased { leastOther = other }
-        hasReleased = false
         leastOther = leastOther.map { min($0, other) }
         leastUnused = min(leastUnused, leastOther.map { min(other - $0, free) } ?? free)
         sampleCount += 1
         guard sampleCount == Self.samplesMax else { return false }
-        hasReleased = leastUnused >= Self.releaseBytesMin
-        (sampleCount, leastUnused) = (0, .max)
-        return hasReleased
+        defer { (sampleCount, leastUnused) = (0, .max) }
+        return leastUnused >= Self.releaseBytesMin
     }
+
+    /// Takes the memory right after a release. By the next sample a burst may have left as much behind again.
+    mutating func released(allocated: Int, resident: Int) { leastOther = resident - allocated }
 }
