@@ -19,25 +19,9 @@ struct DataRouterBench {
     /// A participant, with open channels. The identifier of the first is 1.
     /// - Parameter isHandled: whether the events that open them are.
     mutating func join(_ channels: [DataChannelPlan], isHandled: Bool = true, bundle: String? = nil) throws -> PeerID {
-        let number = numberNext
-        numberNext += 1
-        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
-        request.bundleID = bundle
-        request.data = DataPlan(channels)
-        let digits = String(1_000 + number).dropFirst()
-        let place = ParticipantPlace(
-            participant: try #require(ParticipantID("0123456789ABCDEFGHJKMNP\(digits)")),
-            peer: PeerID(rawValue: number),
-            location: 0,
-            order: number
-        )
-        let participant = Participant(
-            request,
-            role: .sendonly,
-            as: place,
-            at: RoomTime(instant: now, unixNanoseconds: 0)
-        )
-        _ = router.joined(participant, plan: request.data, at: now)
+        let plan = DataPlan(channels)
+        let (participant, place) = try participant(plan, bundle: bundle)
+        _ = router.joined(participant, plan: plan, at: now)
         for (index, channel) in channels.enumerated() {
             let id = DataChannelID(rawValue: UInt64(index) + 1)
             router.enqueue(
@@ -48,6 +32,26 @@ struct DataRouterBench {
         }
         if isHandled { _ = run() }
         return place.peer
+    }
+
+    /// A participant that has not joined the router: one of another node.
+    mutating func participant(
+        _ plan: DataPlan? = nil,
+        bundle: String? = nil
+    ) throws -> (Participant, ParticipantPlace) {
+        let number = numberNext
+        numberNext += 1
+        var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
+        request.bundleID = bundle
+        request.data = plan
+        let place = ParticipantPlace(
+            participant: try #require(ParticipantID("0123456789ABCDEFGHJKMN\(String(10_000 + number).dropFirst())")),
+            peer: PeerID(rawValue: number),
+            location: 0,
+            order: number
+        )
+        let time = RoomTime(instant: now, unixNanoseconds: 0)
+        return (Participant(request, role: .sendonly, as: place, at: time), place)
     }
 
     mutating func send(_ bytes: [UInt8], from peer: PeerID, channel: UInt64 = 1, lease: DataLease? = nil) {
@@ -416,6 +420,46 @@ extension [DataRouter.Effect] {
         #expect(effects.deliveries.isEmpty && effects.drops == [.deliveries])
     }
 
+    @Test func `participants of other nodes take deliveries, and one more than are counted takes those of the channel`()
+        throws
+    {
+        var limits = RoomLimits()
+        limits.dataDeliveriesPerSecond = 10
+        limits.channelDeliveriesPerSecond = 100_000
+        var bench = DataRouterBench(limits: limits)
+        for _ in 0..<10 { _ = try bench.join([DataRouterBench.messages()]) }
+        let others = try (0...DataRouter.remoteSendersMax).map { _ in try bench.participant().0 }
+        func drops(_ sender: Participant) -> [MessageDropReason] {
+            let message = RelayedMessage(sender: sender.id, label: "#a", isText: false, bytes: [1])
+            return bench.router.received(message, from: sender, at: bench.now) { _ in nil }.effects.drops
+        }
+        #expect(others.allSatisfy { drops($0).isEmpty })
+        #expect(others.dropLast().allSatisfy { drops($0) == [.deliveries] })
+        #expect(drops(others[others.count - 1]).isEmpty)
+        // Debts that are paid make room.
+        bench.now += .seconds(2)
+        #expect(drops(others[others.count - 1]).isEmpty)
+        #expect(drops(others[others.count - 1]) == [.deliveries])
+    }
+
+    @Test func `other nodes are told when a label gets its first receiver and loses its last one`() throws {
+        var bench = DataRouterBench()
+        func isTold() -> Bool {
+            defer { bench.router.labelsChanged = false }
+            return bench.router.labelsChanged
+        }
+        let first = try bench.join([DataRouterBench.messages()])
+        #expect(isTold() && bench.router.labels == ["#a"])
+        let second = try bench.join([DataRouterBench.messages()])
+        #expect(!isTold())
+        bench.router.enqueue(.closed(DataChannelID(rawValue: 1), label: "#a", .closed), from: first, at: bench.now)
+        _ = bench.run()
+        #expect(!isTold())
+        bench.router.enqueue(.closed(DataChannelID(rawValue: 1), label: "#a", .closed), from: second, at: bench.now)
+        _ = bench.run()
+        #expect(isTold() && bench.router.labels.isEmpty)
+    }
+
     @Test func `channels that a participant opens take a token each`() throws {
         var limits = RoomLimits()
         limits.dataMessagesPerSecond = 10
@@ -466,7 +510,7 @@ extension [DataRouter.Effect] {
         }
         _ = bench.run()
         #expect(bench.router.nextDeadline != nil)
-        let id = try #require(ParticipantID("0123456789ABCDEFGHJKMNP001"))
+        let id = try #require(ParticipantID("0123456789ABCDEFGHJKMN0001"))
         _ = bench.router.left(id, reason: .left)
         #expect(bench.router.nextDeadline == nil && credit.bytesTaken == 0)
     }

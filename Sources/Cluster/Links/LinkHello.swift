@@ -22,6 +22,12 @@ public struct LinkHello: Hashable, Sendable {
         self.media = media
     }
 
+    /// Whether a run of the node said it. A node that started while the store was away goes on with the hello that it began with,
+    /// so one of a provisional incarnation may be of any run.
+    func mayBeOf(_ run: NodeInstance) -> Bool {
+        instance.node == run.node && (instance == run || !instance.incarnation.isAssigned)
+    }
+
     /// The highest version that both sides speak; `nil` without any.
     public func version(with other: Self) -> Int? {
         let version = min(versions.upperBound, other.versions.upperBound)

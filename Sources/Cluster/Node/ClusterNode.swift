@@ -41,9 +41,7 @@ package final class ClusterNode: Sendable {
         func hello(of member: ClusterView.Member) -> LinkHello? {
             let node = member.instance.node
             guard let hello = hellos[node] else { return nil }
-            // A node that started while the store was away goes on with the hello that it began with.
-            let isOfThisRun = hello.instance == member.instance || !hello.instance.incarnation.isAssigned
-            return isOfThisRun || linked.contains(node) ? hello : nil
+            return hello.mayBeOf(member.instance) || linked.contains(node) ? hello : nil
         }
 
         /// Where clients reach a node, as it said itself.

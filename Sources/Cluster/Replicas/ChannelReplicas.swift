@@ -59,8 +59,8 @@ package struct ChannelReplicas: Sendable {
     package static let lossDelay = Interval.seconds(30)
     /// Channels that a node may ask others to keep in mind.
     package static let keptMax = 100_000
-    /// The most nodes that channels are shared with. The store may name any number.
-    package static let neighboursMax = 2_048
+    /// The most nodes that channels are shared with, which takes a link to each. The store may name any number.
+    package static let neighboursMax = LinkTable.linksMax
 
     private let own: NodeID
     private var channels: [ChannelName: Channel] = [:]

@@ -50,7 +50,7 @@ package struct DataRouter: Sendable {
     /// A message may take so many seconds of its sender's deliveries: 256 KiB to 880 receivers, by default.
     private static let messageSecondsMax = 10
     /// Participants of other nodes whose deliveries are counted by themselves.
-    private static let remoteSendersMax = 1_024
+    static let remoteSendersMax = 1_024
     /// Bytes of content, bytes that are compressed, and receivers, that are a step of work.
     private static let bytesPerStep = 4_096
     private static let compressedBytesPerStep = 512

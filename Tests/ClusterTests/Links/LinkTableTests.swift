@@ -257,6 +257,20 @@ struct LinkTableTests {
         #expect(table.status(at: now)[b] == nil, "nobody needs the link")
     }
 
+    @Test func `a provisional incarnation tells no order, and what was said with it may be of any run`() {
+        let provisional = hello("b", NodeIncarnation.assignedMax + 1)
+        #expect(!provisional.instance.incarnation.isAssigned)
+        for (linked, newcomer) in [(provisional, hello("b", 4)), (hello("b", 4), provisional)] {
+            var table = LinkTable(own: hello("a", 1), at: now)
+            _ = table.connected(id(1), to: linked, isDialedHere: false, at: now)
+            let actions = table.connected(id(2), to: newcomer, isDialedHere: false, at: now)
+            #expect(actions == [.close(id(1), .replaced), .down(b), .dead(linked.instance), .up(newcomer, id(2))])
+        }
+        let run = hello("b", 4).instance
+        #expect(provisional.mayBeOf(run) && hello("b", 4).mayBeOf(run))
+        #expect(!hello("b", 3).mayBeOf(run) && !hello("c", NodeIncarnation.assignedMax + 1).mayBeOf(run))
+    }
+
     @Test func `a run that returns with a later incarnation is preferred to the run that had the name meanwhile`() {
         var own = LinkTable(own: hello("b", 5), at: now)
         var other = LinkTable(own: hello("a", 1), at: now)

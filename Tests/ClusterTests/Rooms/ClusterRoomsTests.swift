@@ -278,11 +278,11 @@ struct ClusterRoomsTests {
         let session = try #require(RoomSession(rawValue: "s"))
         for (number, channel) in channels.enumerated() {
             _ = replicas.open(channel, session, at: now)
-            let names = (0..<1_000).compactMap { NodeID(rawValue: "made-up-\(number)-\($0)") }
+            let names = (0..<500).compactMap { NodeID(rawValue: "made-up-\(number)-\($0)") }
             _ = replicas.found(channel, session: session, nodes: names, at: now)
         }
         let named = channels.map { replicas.holders(of: $0).count - 1 }
-        #expect(named == [1_000, 1_000, ChannelReplicas.neighboursMax - 2_000])
+        #expect(named == [500, 500, ChannelReplicas.neighboursMax - 1_000])
         var generator = SeededGenerator(seed: 1)
         let ended = ChannelSession(id: ChannelSessionID(using: &generator), channel: channels[0], createdAt: 1)
         _ = replicas.close(channels[0], ended: ended, at: now)
