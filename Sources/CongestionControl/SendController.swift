@@ -34,6 +34,8 @@ package struct SendController: ~Copyable, Sendable {
     private static let idleShare = 0.5
     /// No report raises the target above this many times what was sent, but a probe cluster that the path carried.
     private static let growthMax = 1.5
+    /// A rate has been tried when this much of it arrives.
+    private static let triedShare = 0.6
 
     /// Bits a second for all media, repairs and padding together.
     package private(set) var target: Double
@@ -60,6 +62,8 @@ package struct SendController: ~Copyable, Sendable {
     private var lossCap = LossCap()
     private var probes: ProbePlanner
     private var upgrade = UpgradeProbe()
+    /// The target that the newest trial of layers without a probe raised; 0 before the first.
+    private var triedRate = 0.0
     private var ecn: ECNPath
     private var scalable = ScalableRate()
     /// CE marks lead the target.
@@ -152,8 +156,21 @@ package struct SendController: ~Copyable, Sendable {
         wantedChanged(from: before)
     }
 
-    /// Takes the rate that the next better layers need, which a probe has to show; `nil` when nothing better is wanted.
-    package mutating func setUpgrade(_ rate: Double?) { upgrade.set(rate) }
+    /// How the path is asked whether it carries the next better layers.
+    package enum UpgradeMeans: Sendable {
+        /// By a probe cluster.
+        case probe
+        /// By these layers themselves, where no cluster can be sent: without RTX there are no packets for one.
+        case trial
+        /// Not at all: the peer does not report on their packets.
+        case none
+    }
+
+    /// Takes the rate that the next better layers need; `nil` when nothing better is wanted.
+    package mutating func setUpgrade(_ rate: Double?, _ means: UpgradeMeans = .probe) {
+        probes.isEnabled = settings.isProbing && means == .probe
+        upgrade.set(means == .none ? nil : rate)
+    }
 
     /// Takes another maximum: that of a grant, for one.
     package mutating func setMaximum(_ rate: Double) {
@@ -207,7 +224,16 @@ package struct SendController: ~Copyable, Sendable {
             lossCap.rate == nil || path.delivered < Self.idleShare * target,
             path.queue.delayMS < path.goalMS, let rate = upgrade.take(target: target, at: now)
         else { return }
-        probes.planNext(min(rate, demandLimit))
+        if probes.isEnabled { probes.planNext(min(rate, demandLimit)) } else { tryUpgrade(min(rate, demandLimit)) }
+    }
+
+    /// Raises the target to what the next layers need, so that they are sent. One trial at a time: the rate of the one before has to
+    /// arrive first, or to be taken back.
+    private mutating func tryUpgrade(_ rate: Double) {
+        guard path.delivered > Self.triedShare * triedRate || target < Self.nearlyAll * triedRate else { return }
+        let raised = clamp(max(target, rate))
+        guard raised > target else { return }
+        (target, triedRate) = (raised, raised)
     }
 
     /// Takes a tick; one each 25 ms.

@@ -74,6 +74,13 @@ extension Forwarder {
         schedule.markDirty(peer)
     }
 
+    /// Asks for a key frame of what flows of one track: in the client's role, for a decoder without a picture.
+    package func requestKeyFrame(of track: TrackID, at now: Instant) {
+        guard let peer = peer(track.peer), let streams = peer.track(track.mid)?.streams else { return }
+        for stream in streams where stream.isFlowing(at: now) { stream.keyFrames.want(at: now) }
+        schedule.markDirty(peer)
+    }
+
     /// Whose media a packet is that goes to a path, as ``PeerParameters/share`` says, and whether it is audio.
     /// - Parameter packet: an SRTP packet of ours, on a TURN client's own path with a channel's header.
     public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {

@@ -179,6 +179,30 @@ struct SendControllerTests {
         #expect(path.controller.target <= max(300_000, 1.5 * path.sentRate))
     }
 
+    @Test func `without probe clusters the next layers are tried, one after the other`() {
+        var path = SimulatedPath(capacity: 20_000_000, demand: 6_000_000)
+        path.media = 500_000
+        path.controller.setUpgrade(2_000_000, .trial)
+        path.run(seconds: 5)
+        #expect(path.probes == 0)
+        #expect((2_000_000...2_200_000).contains(path.controller.target))
+        // The layers of the trial have to be sent first.
+        path.controller.setUpgrade(5_000_000, .trial)
+        path.run(seconds: 5)
+        #expect(path.controller.target < 2_300_000)
+        path.media = 1_900_000
+        path.run(seconds: 5)
+        #expect((5_000_000...5_500_000).contains(path.controller.target) && path.probes == 0)
+    }
+
+    @Test func `where the layers' packets are not reported, they are not tried`() {
+        var path = SimulatedPath(capacity: 20_000_000, demand: 6_000_000)
+        path.media = 500_000
+        path.controller.setUpgrade(2_000_000, .none)
+        path.run(seconds: 10)
+        #expect(path.controller.target < 1_500_000 && path.probes == 0)
+    }
+
     @Test func `a receiver's clock that jumps changes little`() {
         var path = SimulatedPath(capacity: 3_000_000, demand: 2_000_000)
         path.run(seconds: 5)

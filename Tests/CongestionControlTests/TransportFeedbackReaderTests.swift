@@ -11,6 +11,8 @@ private struct Sender {
     var reader = TransportFeedbackReader()
     var report = FeedbackReport()
     var sent: ClosedRange<Int64>
+    /// Those that left a second time.
+    var repeated: Set<Int64> = []
     var now = Sender.start + 100_000_000
 
     init(sent: ClosedRange<Int64> = 0...1_000) { self.sent = sent }
@@ -28,10 +30,15 @@ private struct Sender {
             Issue.record("unreadable feedback")
             return []
         }
-        let sent = sent
+        let (sent, repeated) = (sent, repeated)
         reader.read(feedback, newest: sent.upperBound, at: now, into: &report) { number in
             guard sent.contains(number) else { return nil }
-            return SentPacketRecord(sentAt: UInt32(truncatingIfNeeded: Self.sentAt(number)), bytes: 1_000, cluster: 3)
+            return SentPacketRecord(
+                sentAt: UInt32(truncatingIfNeeded: Self.sentAt(number)),
+                bytes: 1_000,
+                purpose: repeated.contains(number) ? .repeated : .video,
+                cluster: 3
+            )
         }
         return report.packets.filter(\.isReceived).map(\.sequence)
     }
@@ -57,6 +64,17 @@ private struct Sender {
 }
 
 struct TransportFeedbackReaderTests {
+    @Test func `a packet that left again under its number counts as lost, once`() throws {
+        var sender = Sender()
+        sender.repeated = [8]
+        #expect(try sender.read(base: 7, [1, 1, 1]) == [7, 9] && sender.lost == [8])
+        #expect(try sender.read(base: 8, count: 1, [1]).isEmpty && sender.report.packets.isEmpty)
+        // What arrived before it left again is not lost.
+        try sender.read(base: 20, count: 2, [1])
+        sender.repeated.insert(20)
+        #expect(try sender.read(base: 20, count: 3, [1]).isEmpty && sender.lost.isEmpty)
+    }
+
     @Test func `a packet's result has its record, its arrival and its bytes on the wire`() throws {
         var sender = Sender()
         sender.reader.headerBytes = 48

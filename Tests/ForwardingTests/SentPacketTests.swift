@@ -33,6 +33,24 @@ import Wire
         }
     }
 
+    @Test func `a packet that leaves again keeps its number and its time, and its bytes count twice`() throws {
+        var ring = SentPacketRing(first: 7)
+        ring.isRecording = true
+        defer { ring.deallocate() }
+        for time in [1_000, 2_000] as [UInt32] {
+            ring.record(SentPacket(sentAtMicroseconds: time, bytes: 500, kind: .media, cluster: 2))
+        }
+        ring.repeated(8)
+        ring.repeated(100)
+        #expect(ring.count == 2)
+        #expect(
+            ring[number: 8] == SentPacket(sentAtMicroseconds: 1_000, bytes: 500, kind: .repeated, cluster: 2)
+        )
+        #expect(ring[number: 9]?.kind == .media)
+        let share = ring.retransmissionShare(since: .ms(0), until: .ms(3))
+        #expect(abs(share - 1.0 / 3) < 0.001)
+    }
+
     @Test func `a number is taken only by a packet that leaves`() {
         var ring = SentPacketRing(first: 0xFFFF)
         #expect(ring.next == 0 && ring.next == 0)

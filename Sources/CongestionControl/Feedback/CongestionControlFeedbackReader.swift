@@ -51,13 +51,15 @@ package struct CongestionControlFeedbackReader: Sendable {
                 continue
             }
             let isMarked = status.ecn == .congestionExperienced && reported.mark(sent.number)
-            guard let news = reported.update(sent.number, isReceived: status.arrival != .lost) else {
+            let isReceived = status.arrival != .lost && sent.record.purpose != .repeated
+            guard let news = reported.update(sent.number, isReceived: isReceived) else {
                 // Of several copies of a packet the mark counts (RFC 8888 §3.1).
                 if isMarked { report.lateMarks += 1 }
                 continue
             }
             let arrivedAt: Int64?
             switch status.arrival {
+            case _ where !isReceived: arrivedAt = nil
             case .lost: arrivedAt = nil
             case .offset(let offset): arrivedAt = reportedAt &- Int64(offset) * 1_000_000 / 1_024
             case .early, .unknown:
@@ -70,7 +72,7 @@ package struct CongestionControlFeedbackReader: Sendable {
                     sequence: sent.number,
                     arrivedAt: arrivedAt,
                     wasReportedLost: news == .receivedAfterLoss,
-                    ecn: status.arrival == .lost ? nil : status.ecn,
+                    ecn: isReceived ? status.ecn : nil,
                     headerBytes: headerBytes,
                     at: now
                 )

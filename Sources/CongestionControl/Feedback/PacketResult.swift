@@ -5,6 +5,9 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
     /// What a packet was sent for.
     package enum Purpose: UInt8, BitwiseCopyable, Sendable {
         case audio, video, retransmission, padding
+        /// Media that left a second time under the same number. It counts as lost whenever it is reported: nobody knows which of the
+        /// two arrived (Karn's rule, RFC 6298 §3).
+        case repeated
     }
 
     /// The transport-wide sequence number without its wraps.

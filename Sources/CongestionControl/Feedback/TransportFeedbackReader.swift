@@ -56,12 +56,13 @@ package struct TransportFeedbackReader: Sendable {
                 report.unknownPackets += 1
                 continue
             }
-            guard let news = reported.update(number, isReceived: status.arrivalTicks != nil) else { continue }
+            let isReceived = status.arrivalTicks != nil && record.purpose != .repeated
+            guard let news = reported.update(number, isReceived: isReceived) else { continue }
             report.packets.append(
                 PacketResult(
                     record,
                     sequence: number,
-                    arrivedAt: status.arrivalTicks.map { (reference &+ Int64($0)) &* Self.tickUS },
+                    arrivedAt: !isReceived ? nil : status.arrivalTicks.map { (reference &+ Int64($0)) &* Self.tickUS },
                     wasReportedLost: news == .receivedAfterLoss,
                     headerBytes: headerBytes,
                     at: now

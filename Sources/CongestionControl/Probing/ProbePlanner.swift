@@ -53,7 +53,7 @@ struct ProbePlanner: Sendable {
     /// The rate of a cluster that waits for the next tick, in bits a second.
     private var waiting: Double?
     /// Without it no cluster is planned.
-    private let isEnabled: Bool
+    var isEnabled: Bool
 
     init(isEnabled: Bool) { self.isEnabled = isEnabled }
 

@@ -1,3 +1,4 @@
+import CongestionControl
 import MediaTypes
 import SRTP
 package import Wire
@@ -49,6 +50,14 @@ extension Peer {
         )
         if let sender = transport.egress.sender { slot.connected(sender) }
         slotTable.append(slot)
+        noteUpgradeMeans()
+    }
+
+    /// The slots changed, and with them what can show whether the path carries better layers.
+    private func noteUpgradeMeans() {
+        let reported = slots.lazy.filter { $0.parameters.kind == .video && $0.isReported }
+        sendRate?.upgradeMeans =
+            reported.contains(where: \.hasPacketsForProbes) ? .probe : reported.isEmpty ? .none : .trial
     }
 
     private func removeSlots(_ names: Set<MID>, at now: Instant) {
@@ -65,6 +74,7 @@ extension Peer {
             // Feedback to the peer goes on under its SSRC.
             for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.removeStream(ssrc) }
         }
+        noteUpgradeMeans()
     }
 }
 

@@ -13,6 +13,8 @@ final class SendRate {
     @exclusivity(unchecked) private var controller: UnsafeMutablePointer<SendController>?
     /// How the peer's feedback names packets.
     private var numbering: PacketNumbering
+    /// How the path can be asked whether it carries better layers.
+    var upgradeMeans = SendController.UpgradeMeans.none
     /// Bit/s that are known of the path, before the first report.
     private var pathStart: Double?
     /// Of a peer that reports its own estimate or only its losses.
@@ -214,7 +216,7 @@ final class SendRate {
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
     func setUpgrade(_ bitsPerSecond: Int?) {
-        unsafe controller?.pointee.setUpgrade(bitsPerSecond.map(Double.init))
+        unsafe controller?.pointee.setUpgrade(bitsPerSecond.map(Double.init), upgradeMeans)
     }
 
     /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
@@ -418,6 +420,7 @@ extension SentKind {
         case .media: .video
         case .retransmission: .retransmission
         case .padding: .padding
+        case .repeated: .repeated
         }
     }
 }

@@ -222,7 +222,7 @@ struct EgressState {
     var sender: SRTPSender?
     /// The transport-wide sequence numbers and what was sent with them.
     var sentPackets: SentPacketRing
-    /// The same packets by stream and RTP sequence number, of a peer that reports on them so.
+    /// The same packets by stream and RTP sequence number, of a peer that reports on them so, or to which they may leave again.
     var sentIndex = SentPacketIndex()
     /// UDP payload bytes of everything that left without such a number.
     var unnumberedBytes: UInt64 = 0
@@ -233,15 +233,27 @@ struct EgressState {
     @inline(__always)
     mutating func leavesAtOnce(at now: Instant) -> Bool { leavesAtOnce && pacer.mayLeave(at: now) }
 
+    /// The number under which a packet of a slot without RTX left; `nil` when that is too long ago.
+    func number(of ssrc: SSRC, _ sequence: SequenceNumber) -> UInt64? {
+        sentIndex.number(of: ssrc, sequence, newest: sentPackets.newest)
+    }
+
     /// Writes the header extensions whose values differ from one sending to the next: abs-send-time and the
     /// transport-wide sequence number, which `send` takes.
+    /// - Parameter repeated: the number under which the packet left already, if it did.
     @inline(__always)
-    func writePerSendElements(_ extensions: SentExtensions, _ turn: SendTurn, to writer: inout HeaderWriter) {
+    func writePerSendElements(
+        _ extensions: SentExtensions,
+        repeated: UInt64? = nil,
+        _ turn: SendTurn,
+        to writer: inout HeaderWriter
+    ) {
         if extensions.absoluteSendTime != 0 {
             writer.append(extensions.absoluteSendTime, bigEndianUInt24: turn.absoluteSendTime)
         }
         if extensions.transportSequenceNumber != 0 {
-            writer.append(extensions.transportSequenceNumber, bigEndianUInt16: sentPackets.next)
+            let number = repeated.map { UInt16(truncatingIfNeeded: $0) } ?? sentPackets.next
+            writer.append(extensions.transportSequenceNumber, bigEndianUInt16: number)
         }
     }
 
@@ -251,6 +263,7 @@ struct EgressState {
     ///   - place: what the batch reserved last; the header stands there.
     ///   - index: the SRTP packet index (RFC 3711 §3.3.1).
     ///   - numbering: how the peer reports on the packet. With `transportWide` the header carries the number that is next.
+    ///   - repeated: the number under which the packet left already, if it did; the header carries that one.
     /// - Returns: the packet's length on the wire; 0 or less when it could not be encrypted. Nothing is taken or sent then.
     @inline(__always)
     mutating func send(
@@ -261,6 +274,7 @@ struct EgressState {
         payloadLength: Int,
         index: UInt64,
         numbering: PacketNumbering,
+        repeated: UInt64? = nil,
         kind: SentKind,
         _ turn: SendTurn,
         into batch: DatagramBatch
@@ -285,7 +299,7 @@ struct EgressState {
                 )
             )
         } else {
-            unsafe recordOther(place, length: length, numbering: numbering, kind: kind, turn)
+            unsafe recordOther(place, length: length, numbering: numbering, repeated: repeated, kind: kind, turn)
         }
         pacer.take(length)
         batch.commit(length, to: path)
@@ -297,10 +311,12 @@ struct EgressState {
         _ header: UnsafeMutableRawPointer,
         length: Int,
         numbering: PacketNumbering,
+        repeated: UInt64?,
         kind: SentKind,
         _ turn: SendTurn
     ) {
-        guard numbering == .perStream else {
+        guard numbering != .none, repeated == nil else {
+            if let repeated { sentPackets.repeated(repeated) }
             unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
             return
         }

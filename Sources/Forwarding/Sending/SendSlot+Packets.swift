@@ -32,8 +32,14 @@ extension SendSlot {
             headerLengthMax: HeaderWriter.lengthMax(description, names: names.count),
             payloadLength: Int(description.payloadLength) + (rtx == nil ? 0 : 2)
         )
-        guard fits, let place = unsafe batch.reserve() else { return nil }
         let sequence = segment.sequence(description.sequence).wire
+        var repeated: UInt64?
+        if retransmission, rtx == nil, unsafe state.pointee.extensions.numbering != .none {
+            repeated = unsafe state.pointee.egress.pointee.number(of: parameters.ssrc, sequence)
+            // With another number it would not be the same packet.
+            guard repeated != nil else { return nil }
+        }
+        guard fits, let place = unsafe batch.reserve() else { return nil }
         var writer = unsafe HeaderWriter(
             place,
             isTwoByte: !(state.pointee.extensions.isOneByte && names.isOneByte && description.fitsOneByteForm),
@@ -43,7 +49,7 @@ extension SendSlot {
             timestamp: segment.timestamp(description.timestamp),
             ssrc: rtx?.ssrc ?? parameters.ssrc
         )
-        let header = unsafe writeExtensions(packet, segment, turn, isRTX: rtx != nil, to: &writer)
+        let header = unsafe writeExtensions(packet, segment, turn, repeated: repeated, isRTX: rtx != nil, to: &writer)
         var slot = unsafe UnsafeMutableRawBufferPointer(start: place, count: DatagramBatch.slotBytes).mutableBytes
         var offset = header
         if rtx != nil {
@@ -63,6 +69,7 @@ extension SendSlot {
             payloadLength: end - header,
             index: rtx == nil ? segment.packetIndex(description.sequence) : UInt64(retransmitter.rtxSequence.rawValue),
             numbering: state.pointee.extensions.numbering,
+            repeated: repeated,
             kind: kind,
             turn,
             into: batch
@@ -78,6 +85,7 @@ extension SendSlot {
         _ packet: UnsafePointer<PendingPacket>,
         _ segment: RTPRewriter.Segment,
         _ turn: SendTurn,
+        repeated: UInt64?,
         isRTX: Bool,
         to writer: inout HeaderWriter
     ) -> Int {
@@ -87,7 +95,7 @@ extension SendSlot {
             names.append(to: &writer, isRTX: isRTX)
         }
         let extensions = unsafe state.pointee.extensions
-        unsafe state.pointee.egress.pointee.writePerSendElements(extensions, turn, to: &writer)
+        unsafe state.pointee.egress.pointee.writePerSendElements(extensions, repeated: repeated, turn, to: &writer)
         unsafe writer.appendForwarded(packet, segment, extensions)
         if extensions.videoContentType != 0, unsafe packet.pointee.description.frame.contains(.isScreenContent) {
             writer.append(extensions.videoContentType, VideoContentType.screenshare.rawValue)

@@ -13,7 +13,15 @@ extension SendSlot {
     private static let copyDistanceMax = 16
 
     /// Whether probes can be made on the slot.
-    var canProbe: Bool { parameters.kind == .video && retransmitter.rtxStream != nil && rtxPayloadType != nil }
+    var canProbe: Bool { retransmitter.rtxStream != nil && hasPacketsForProbes }
+
+    /// Whether there is a stream for the packets of probes once the peer is connected.
+    var hasPacketsForProbes: Bool {
+        parameters.kind == .video && parameters.rtxSSRC != nil && rtxPayloadType != nil
+    }
+
+    /// Whether the peer reports on the slot's packets.
+    var isReported: Bool { unsafe state.pointee.extensions.numbering != .none }
 
     private var rtxPayloadType: PayloadType? { parameters.codecs.lazy.compactMap(\.rtxPayloadType).first }
 

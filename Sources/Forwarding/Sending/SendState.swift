@@ -50,7 +50,20 @@ enum PacketNumbering: UInt8, BitwiseCopyable, Sendable {
     case transportWide
     /// By stream and RTP sequence number (RFC 8888).
     case perStream
+    /// The same of a slot that sends a packet again as it is, under its first number.
+    case transportWideRepeated, perStreamRepeated
 
+    init(_ parameters: SendTrackParameters, retransmitsWithoutRTX: Bool) {
+        self.init(parameters)
+        guard retransmitsWithoutRTX else { return }
+        switch self {
+        case .transportWide: self = .transportWideRepeated
+        case .perStream: self = .perStreamRepeated
+        case .none, .transportWideRepeated, .perStreamRepeated: break
+        }
+    }
+
+    /// - Returns: how the peer's reports name the packets of a track, whichever way its slot sends them again.
     init(_ parameters: SendTrackParameters) {
         if parameters.codecs.contains(where: { $0.feedback.contains(.congestionControlFeedback) }) {
             self = .perStream
@@ -78,18 +91,18 @@ struct SentExtensions: Sendable {
     var isOneByte: Bool
 
     /// - Parameter retransmitsWithoutRTX: the slot sends packets again under their first SRTP index, so nothing that
-    ///   changes from one sending to the next may be in them.
+    ///   changes from one sending to the next may be in them: not the time, and of the transport-wide numbers the first.
     init(_ parameters: SendTrackParameters, retransmitsWithoutRTX: Bool) {
         let map = parameters.extensions
         func id(_ kind: HeaderExtension) -> UInt8 { map[kind]?.rawValue ?? 0 }
         mid = id(.mid)
         absoluteSendTime = retransmitsWithoutRTX ? 0 : id(.absoluteSendTime)
-        transportSequenceNumber = retransmitsWithoutRTX ? 0 : id(.transportSequenceNumber)
+        transportSequenceNumber = id(.transportSequenceNumber)
         audioLevel = id(.audioLevel)
         videoOrientation = id(.videoOrientation)
         playoutDelay = id(.playoutDelay)
         dependencyDescriptor = id(.dependencyDescriptor)
-        numbering = retransmitsWithoutRTX ? .none : PacketNumbering(parameters)
+        numbering = PacketNumbering(parameters, retransmitsWithoutRTX: retransmitsWithoutRTX)
         videoContentType = id(.videoContentType)
         let bytes = Array(parameters.mid.value.utf8)
         let ids = [

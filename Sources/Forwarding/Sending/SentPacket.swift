@@ -3,6 +3,8 @@ package import Wire
 /// Why a packet was sent.
 package enum SentKind: UInt8, BitwiseCopyable, Sendable {
     case media, retransmission, padding
+    /// Media that left a second time under the same number: see ``SentPacketRing/repeated(_:)``.
+    case repeated
 }
 
 /// One packet that left with a transport-wide sequence number: what a bandwidth estimator matches reports against.
@@ -87,6 +89,17 @@ package struct SentPacketRing {
         unsafe records[Int(truncatingIfNeeded: newest) & (Self.capacity - 1)] = packet
     }
 
+    /// The packet that took an unwrapped number left again under it. Reports on it do not tell which of the two arrived.
+    package mutating func repeated(_ number: UInt64) {
+        guard let packet = self[number: number], let records = unsafe records else { return }
+        unsafe records[Int(truncatingIfNeeded: number) & (Self.capacity - 1)] = SentPacket(
+            sentAtMicroseconds: packet.sentAtMicroseconds,
+            bytes: Int(packet.bytes),
+            kind: .repeated,
+            cluster: packet.cluster
+        )
+    }
+
     /// Numbers taken since the first one.
     package var count: UInt64 { newest - first }
 
@@ -120,7 +133,8 @@ package struct SentPacketRing {
         while index > 0, let packet = self[taken: index - 1] {
             guard SentPacket.microseconds(end) &- packet.sentAtMicroseconds <= length else { break }
             all += Int(packet.bytes)
-            if packet.kind == .retransmission { retransmitted += Int(packet.bytes) }
+            if packet.kind == .repeated { all += Int(packet.bytes) }
+            if packet.kind == .retransmission || packet.kind == .repeated { retransmitted += Int(packet.bytes) }
             index -= 1
         }
         return all == 0 ? 0 : Double(retransmitted) / Double(all)

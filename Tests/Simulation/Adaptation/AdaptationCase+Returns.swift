@@ -1,4 +1,5 @@
 import MediaTypes
+import Negotiation
 import Wire
 
 @testable import Forwarding
@@ -28,6 +29,8 @@ extension AdaptationCase {
         low: Double,
         roundTrip: Int = 100,
         queue: Int = 300,
+        audio: CodecParameters = .standard(.opus),
+        video: CodecParameters = .standard(.vp8),
         _ gates: [AdaptationGate]
     ) -> AdaptationCase {
         AdaptationCase(name, setup, gates, failsFor: [.neverEstimates]) { seed, fault in
@@ -38,7 +41,9 @@ extension AdaptationCase {
                 roundTrip: .milliseconds(roundTrip),
                 queue: .milliseconds(queue),
                 bitrates: camera.bitrates,
-                hasTemporalLayers: camera.hasTemporalLayers
+                hasTemporalLayers: camera.hasTemporalLayers,
+                audio: [audio],
+                video: [video]
             )
             call.run(20)
             let fall = call.world.now
@@ -48,6 +53,7 @@ extension AdaptationCase {
             call.rate = Int(mbits * 1e6)
             call.run(20)
             return [
+                "T top": call.time(to: camera.step(2), after: call.start),
                 "frozen": (rise - fall).seconds * call.picture.frozenShare(from: fall, until: rise),
                 "freeze": call.picture.longestFreeze(from: fall, until: rise),
                 "N": Double(call.picture.changeCount(from: fall, until: rise)),
@@ -108,6 +114,36 @@ extension AdaptationCase {
                 .atMost("freeze", 0.8, "s"), .atLeast("used", 70, "%"), .atMost("T back", 8, "s"),
                 .atMost("Q", 150, "ms"),
             ]
+        ),
+    ]
+
+    /// A format of a client that does not support all that browsers do.
+    private static func simple(_ name: CodecName, reports: Bool) -> CodecParameters {
+        var codec = CodecParameters.standard(name)
+        codec.rtxPayloadType = nil
+        if !reports { codec.feedback.remove(.transportCC) }
+        return codec
+    }
+
+    static let simpleClients: [AdaptationCase] = [
+        thin(
+            "No RTX",
+            "a viewer without RTX; 5 Mbit/s, 1 from 20 to 40 s; layers of 625, 1,250 and 2,500 kbit/s",
+            .load,
+            mbits: 5,
+            low: 1,
+            video: simple(.vp8, reports: true),
+            [.atMost("T top", 3, "s"), .atMost("frozen", 2, "s"), .atMost("T back", 8, "s")]
+        ),
+        thin(
+            "Reports only",
+            "the same without transport-cc: receiver reports alone",
+            .load,
+            mbits: 5,
+            low: 1,
+            audio: simple(.opus, reports: false),
+            video: simple(.vp8, reports: false),
+            [.atMost("T top", 2, "s"), .atMost("T back", 8, "s", bound: 20)]
         ),
     ]
 

@@ -73,7 +73,7 @@ enum AdaptationPage {
 extension AdaptationCase {
     static let all =
         starts + [raisedMaximum, screen, swing, between, receiverEstimate, crowd, audio] + dips
-        + [audioFirst, uplinkLoss, neighbour] + returns + [outage]
+        + [audioFirst, uplinkLoss, neighbour] + returns + simpleClients + [outage]
 
     /// `NAGARE_ADAPTATION_CASE` names the only case of a test run.
     static let tested: [AdaptationCase] = {

@@ -64,6 +64,7 @@ final class MeasuredCall {
         bitrates: [Int] = bitrates,
         hasTemporalLayers: Bool = true,
         preference: LayerPreference = LayerPreference(),
+        audio: [CodecParameters] = [.standard(.opus)],
         video: [CodecParameters] = [.standard(.vp8)],
         uplink: LinkConditions = LinkConditions(delay: .milliseconds(10))
     ) throws {
@@ -77,7 +78,7 @@ final class MeasuredCall {
         )
         world.network.conditions[publisher.address] = uplink
         world.run(for: .milliseconds(Int.random(in: 3_000..<3_100, using: &world.generator)))
-        viewer = try world.watch(audio: [.standard(.opus)], video: video)
+        viewer = try world.watch(audio: audio, video: video)
         world.network.conditions[viewer.address] = LinkConditions(
             delay: Interval(nanoseconds: roundTrip.nanoseconds / 2),
             rate: rate,
