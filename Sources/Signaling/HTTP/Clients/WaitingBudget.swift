@@ -6,7 +6,7 @@ import Synchronization
 /// they have not sent whole.
 ///
 /// Beyond the limit it closes connections until the rest fits: of the network with the most waiting bytes, the client with
-/// the oldest ones. Clients whose bytes are new stay connected as long as closing slow ones is enough.
+/// the oldest ones, and of several the one that connected first. Clients whose bytes are new stay connected as long as closing slow ones is enough.
 ///
 /// The bytes of a closed client are there until its loop has ended the connection, which a busy machine delays. With them all may
 /// take an eighth more. Beyond that, no bytes are added for the networks of closed clients, whose connections are closed instead.
@@ -178,6 +178,9 @@ final class WaitingBudget: Sendable {
         guard let owner = (areEnough ? bytes.slow : bytes.all).max(by: { $0.value < $1.value })?.key else { return nil }
         return state.clients
             .filter { $0.value.owner == owner && $0.value.waitingBytes > 0 && !$0.value.isCut }
-            .min { ($0.value.waitingSince ?? now) < ($1.value.waitingSince ?? now) }?.key
+            .min {
+                let (one, other) = ($0.value.waitingSince ?? now, $1.value.waitingSince ?? now)
+                return one == other ? $0.key.rawValue < $1.key.rawValue : one < other
+            }?.key
     }
 }

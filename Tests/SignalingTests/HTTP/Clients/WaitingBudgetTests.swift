@@ -60,6 +60,16 @@ import Wire
         #expect(budget.waitingBytes == 10 && cuts.all == Array(repeating: 2, count: 10))
     }
 
+    @Test func `of clients with data of the same time the one that connected first is closed`() {
+        for _ in 0..<20 {
+            let cuts = Cuts()
+            let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: SignalingStatistics())
+            let ids = (0..<4).map { name in budget.add(from: Self.network(1)) { cuts.add(name) } }
+            for (id, bytes) in zip(ids, [30, 30, 30, 11]) { budget.change(id, by: bytes, at: Self.second(0)) }
+            #expect(cuts.all == [0])
+        }
+    }
+
     @Test func `clients of a shared network count individually`() {
         let cuts = Cuts()
         let budget = WaitingBudget(bytesMax: 100, refusal: .slowReader, statistics: SignalingStatistics())
