@@ -64,10 +64,13 @@ struct ReceivingContext: ~Copyable {
         let known = try unsafe admit(ssrc)
         // In GCM the trailer comes last, in counter mode the tag does (RFC 7714 §9.2, RFC 3711 §3.4).
         let trailer = packet.bytes.bigEndianUInt32(at: rtcp.isTrailerLast ? length - 4 : plain)
-        // WebRTC peers always encrypt SRTCP, so a packet without the flag is forged.
-        guard trailer & PacketLayout.encryptedFlag != 0 else { throw .authentication }
+        // WebRTC peers always encrypt SRTCP, so a packet without the flag is forged. For one that is a replay, too, all backends
+        // say the same: libsrtp looks for replays after the flag in counter mode, and before it in GCM.
+        let isForged = trailer & PacketLayout.encryptedFlag == 0
+        if isForged, !rtcp.isTrailerLast { throw .authentication }
         let index = trailer & ~PacketLayout.encryptedFlag
         if let known = unsafe known { try unsafe Self.check(known.pointee.rtcp.check(UInt64(index))) }
+        guard !isForged else { throw .authentication }
         let isAuthentic = unsafe packet.withUnsafeMutableBytes { bytes in
             guard let start = bytes.baseAddress else { return false }
             return unsafe rtcp.openRTCP(start, length: plain, ssrc: ssrc, index: index)
