@@ -176,13 +176,12 @@ package final class MediaClient {
         )
         receivers.append(receiver)
         let stampOffset = track.kind == .video ? SyntheticVideo.stampOffset : 0
-        let trackID = TrackID(peer: id, mid: track.mid)
-        core.peer(id)?.track(track.mid)?.tap = { [unowned core] packet, description, now in
+        core.peer(id)?.track(track.mid)?.tap = { [unowned core, id] packet, description, now in
             let start = Int(description.payloadOffset) + stampOffset
             let end = Int(description.payloadOffset) + Int(description.payloadLength)
             guard start < end else { return }
             receiver.received(packet.extracting(start..<end), of: description, at: now)
-            if receiver.takesKeyFrameRequest(at: now) { core.requestKeyFrame(of: trackID, at: now) }
+            if receiver.takesKeyFrameRequest(at: now) { core.requestKeyFrame(of: id, track.mid, at: now) }
         }
     }
 

@@ -66,18 +66,13 @@ extension Forwarder {
     }
 
     /// Asks a peer for a key frame of every video stream that it sends now; does nothing when it is not here.
-    public func requestKeyFrame(of id: PeerID, at now: Instant) {
+    /// - Parameter mid: of the only track that is meant: in the client's role, that of a decoder without a picture.
+    public func requestKeyFrame(of id: PeerID, _ mid: MID? = nil, at now: Instant) {
         guard let peer = peer(id) else { return }
         for stream in peer.streams where stream.track.parameters.kind == .video && stream.isFlowing(at: now) {
+            if let mid, stream.track.id.mid != mid { continue }
             stream.keyFrames.want(at: now)
         }
-        schedule.markDirty(peer)
-    }
-
-    /// Asks for a key frame of what flows of one track: in the client's role, for a decoder without a picture.
-    package func requestKeyFrame(of track: TrackID, at now: Instant) {
-        guard let peer = peer(track.peer), let streams = peer.track(track.mid)?.streams else { return }
-        for stream in streams where stream.isFlowing(at: now) { stream.keyFrames.want(at: now) }
         schedule.markDirty(peer)
     }
 

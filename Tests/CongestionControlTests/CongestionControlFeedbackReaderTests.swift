@@ -10,6 +10,8 @@ private struct Sender {
     var reader = CongestionControlFeedbackReader()
     var report = FeedbackReport()
     var newest: Int64 = 1_000
+    /// Those that left a second time.
+    var repeated: Set<Int64> = []
 
     /// - Parameter streams: the streams with their first sequence number and their statuses: the offset in 1/1024 s, or `nil` for
     ///   a lost packet.
@@ -36,17 +38,31 @@ private struct Sender {
             Issue.record("unreadable feedback")
             return []
         }
-        let newest = newest
+        let (newest, repeated) = (newest, repeated)
         reader.read(feedback, newest: newest, at: Self.now, into: &report) { ssrc, sequence in
             let number = Int64(sequence.rawValue) * 2 + Int64(ssrc.rawValue) - 2
             guard number <= newest, (2...3).contains(ssrc.rawValue) else { return nil }
-            return (number, SentPacketRecord(sentAt: UInt32(truncatingIfNeeded: Self.now - 1_000_000), bytes: 1_000))
+            let record = SentPacketRecord(
+                sentAt: UInt32(truncatingIfNeeded: Self.now - 1_000_000),
+                bytes: 1_000,
+                purpose: repeated.contains(number) ? .repeated : .video
+            )
+            return (number, record)
         }
         return report.packets.filter(\.isReceived).map(\.sequence)
     }
 }
 
 struct CongestionControlFeedbackReaderTests {
+    @Test func `a packet that left again under its number counts as lost, once`() throws {
+        var sender = Sender()
+        sender.repeated = [22]
+        #expect(try sender.read(ecn: .capable1, [(2, 10, [0, 1, 2])]) == [20, 24])
+        let lost = sender.report.packets.filter { !$0.isReceived }
+        #expect(lost.map(\.sequence) == [22] && lost.allSatisfy { $0.ecn == nil })
+        #expect(try sender.read([(2, 11, [1])]).isEmpty && sender.report.packets.isEmpty)
+    }
+
     @Test func `packets of several streams are in the order in which they were sent`() throws {
         var sender = Sender()
         #expect(try sender.read([(2, 10, [0, 1, 2]), (3, 9, [3, nil, 5])]) == [19, 20, 22, 23, 24])

@@ -59,8 +59,7 @@ package struct CongestionControlFeedbackReader: Sendable {
             }
             let arrivedAt: Int64?
             switch status.arrival {
-            case _ where !isReceived: arrivedAt = nil
-            case .lost: arrivedAt = nil
+            case _ where !isReceived, .lost: arrivedAt = nil
             case .offset(let offset): arrivedAt = reportedAt &- Int64(offset) * 1_000_000 / 1_024
             case .early, .unknown:
                 if isMarked { report.lateMarks += 1 }

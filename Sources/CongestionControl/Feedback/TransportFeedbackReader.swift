@@ -62,7 +62,7 @@ package struct TransportFeedbackReader: Sendable {
                 PacketResult(
                     record,
                     sequence: number,
-                    arrivedAt: !isReceived ? nil : status.arrivalTicks.map { (reference &+ Int64($0)) &* Self.tickUS },
+                    arrivedAt: isReceived ? status.arrivalTicks.map { (reference &+ Int64($0)) &* Self.tickUS } : nil,
                     wasReportedLost: news == .receivedAfterLoss,
                     headerBytes: headerBytes,
                     at: now

@@ -30,11 +30,17 @@ extension Peer {
             throw .tooManySlots(limit: SSRCMemory.stretchesMax)
         }
         removeSlots(Set(remove), at: now)
-        for parameters in add { addSlot(parameters, seed: random(), at: now) }
+        addSlots(add, random: random, at: now)
         core.schedule.markDirty(self)
     }
 
-    func addSlot(_ parameters: SendTrackParameters, seed: UInt64, at now: Instant) {
+    /// Adds slots with names and SSRCs that are new.
+    func addSlots(_ all: [SendTrackParameters], random: () -> UInt64, at now: Instant) {
+        for parameters in all { addSlot(parameters, seed: random(), at: now) }
+        noteUpgradeMeans()
+    }
+
+    private func addSlot(_ parameters: SendTrackParameters, seed: UInt64, at now: Instant) {
         transport.requireConsent(at: now)
         let numbering = PacketNumbering(parameters)
         if numbering != .none { transport.egress.recordSentPackets() }
@@ -50,7 +56,6 @@ extension Peer {
         )
         if let sender = transport.egress.sender { slot.connected(sender) }
         slotTable.append(slot)
-        noteUpgradeMeans()
     }
 
     /// The slots changed, and with them what can show whether the path carries better layers.
@@ -74,7 +79,6 @@ extension Peer {
             // Feedback to the peer goes on under its SSRC.
             for ssrc in slot.parameters.ssrcs where ssrc != feedbackSSRC { sender.removeStream(ssrc) }
         }
-        noteUpgradeMeans()
     }
 }
 

@@ -129,7 +129,7 @@ package final class Peer {
         unsafe reportSchedule = ReportSchedule(at: now)
         if extensions[.transportSequenceNumber] != nil { reporting.startTransportFeedback() }
         sendRateMax = parameters.receiveBitsPerSecondMax
-        for slot in parameters.send { addSlot(slot, seed: random(), at: now) }
+        addSlots(parameters.send, random: random, at: now)
     }
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }

@@ -39,7 +39,7 @@ import Wire
         let before = call.publisher.client?.keyFramesMade ?? 0
         let way = Way(from: world.loops[1].address, to: world.loops[0].address)
         network.ways[way] = LinkConditions(delay: .milliseconds(20), loss: 1)
-        for slot in try #require(world.nodePeer(call.viewers[1])).slots { slot.requestKeyFrame(at: world.now) }
+        try #require(world.nodeSlot(call.viewers[1], .video)).requestKeyFrame(at: world.now)
         world.settle(world.loops[1])
         world.run(for: .milliseconds(600))
         network.ways = [:]

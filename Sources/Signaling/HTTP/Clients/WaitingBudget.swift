@@ -6,7 +6,8 @@ import Synchronization
 /// they have not sent whole.
 ///
 /// Beyond the limit it closes connections until the rest fits: of the network with the most waiting bytes, the client with
-/// the oldest ones, and of several the one that connected first. Clients whose bytes are new stay connected as long as closing slow ones is enough.
+/// the oldest ones, and of several the one that connected first. Clients whose bytes are new stay connected as long as closing
+/// slow ones is enough.
 ///
 /// The bytes of a closed client are there until its loop has ended the connection, which a busy machine delays. With them all may
 /// take an eighth more. Beyond that, no bytes are added for the networks of closed clients, whose connections are closed instead.
