@@ -133,11 +133,12 @@ let package = Package(
         module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
         module("Room", ["Wire", "MediaTypes", "Deflate"]),
         module("JSON"),
+        module("Listeners", [.product(name: "NIOCore", package: "swift-nio")]),
         module("History", ["Wire", "MediaTypes", "Room", "JSON", "CSQLite"]),
         module(
             "Cluster",
             [
-                "Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis",
+                "Wire", "Signatures", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),
@@ -157,6 +158,7 @@ let package = Package(
             "Signaling",
             [
                 "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
+                "Listeners",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),

@@ -230,10 +230,15 @@ package struct SendController: ~Copyable, Sendable {
     /// Raises the target to what the next layers need, so that they are sent. One trial at a time: the rate of the one before has to
     /// arrive first, or to be taken back.
     private mutating func tryUpgrade(_ rate: Double) {
-        guard path.delivered > Self.triedShare * triedRate || target < Self.nearlyAll * triedRate else { return }
+        guard !isTrying else { return }
         let raised = clamp(max(target, rate))
         guard raised > target else { return }
         (target, triedRate) = (raised, raised)
+    }
+
+    /// A trial of layers without a probe raised the target to a rate that has not arrived yet.
+    package var isTrying: Bool {
+        path.delivered <= Self.triedShare * triedRate && target >= Self.nearlyAll * triedRate
     }
 
     /// Takes a tick; one each 25 ms.

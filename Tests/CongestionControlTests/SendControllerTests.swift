@@ -186,11 +186,18 @@ struct SendControllerTests {
         path.run(seconds: 5)
         #expect(path.probes == 0)
         #expect((2_000_000...2_200_000).contains(path.controller.target))
+        var isTrying = path.controller.isTrying
+        #expect(isTrying)
         // The layers of the trial have to be sent first.
         path.controller.setUpgrade(5_000_000, .trial)
         path.run(seconds: 5)
         #expect(path.controller.target < 2_300_000)
+        path.controller.setUpgrade(nil, .trial)
         path.media = 1_900_000
+        path.run(seconds: 5)
+        isTrying = path.controller.isTrying
+        #expect(!isTrying)
+        path.controller.setUpgrade(5_000_000, .trial)
         path.run(seconds: 5)
         #expect((5_000_000...5_500_000).contains(path.controller.target) && path.probes == 0)
     }

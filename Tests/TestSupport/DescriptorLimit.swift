@@ -32,3 +32,38 @@ package struct DescriptorLimit {
         _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
     }
 }
+
+/// A TCP client that has its descriptor before it connects, so that it can without a free one. The system completes its connection
+/// before anybody accepts it.
+package final class LoopbackClient: Sendable {
+    package struct Failure: Error { let code: Int32 }
+
+    private let descriptor: Int32
+
+    package init() throws(Failure) {
+        descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        guard descriptor >= 0 else { throw Failure(code: errno) }
+    }
+
+    deinit { close(descriptor) }
+
+    package func connect(to port: Int) throws(Failure) {
+        var name = sockaddr_in()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = unsafe withUnsafePointer(to: &name) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw Failure(code: errno) }
+    }
+}
+
+/// Processor time of all threads of the process.
+package func processorSeconds() -> Double {
+    var time = timespec()
+    _ = unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

@@ -1,3 +1,4 @@
+internal import Listeners
 package import Logging
 internal import NIOCore
 internal import NIOPosix

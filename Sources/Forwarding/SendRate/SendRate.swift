@@ -145,7 +145,7 @@ final class SendRate {
     private var isMarked: Bool { unsafe controller?.pointee.isMarked ?? false }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.
     var pathRate: Int? {
-        guard feedback != .none else { return nil }
+        guard feedback != .none, unsafe controller?.pointee.isTrying != true else { return nil }
         switch limit {
         case .delay, .loss, .competition: return phase == .start ? nil : target
         case .demand, .silence, .receiver, .maximum: return nil

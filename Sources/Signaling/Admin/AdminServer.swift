@@ -65,7 +65,7 @@ public struct AdminServer: Service {
                 serverName: nil,
                 availableConnectionsDelegate: MaximumAvailableConnections(limits.connectionsMax)
             ),
-            onServerRunning: { channel in await onRunning(channel.localAddress?.port ?? port) },
+            onServerRunning: { await onRunning(listenerStarted($0) ?? port) },
             logger: logger
         )
     }

@@ -1,6 +1,7 @@
 public import Access
 import Hummingbird
 import HummingbirdCore
+import Listeners
 public import Logging
 import NIOCore
 public import Room
@@ -146,7 +147,7 @@ public struct PublicServer: Service {
                 serverName: nil,
                 availableConnectionsDelegate: MaximumAvailableConnections(configuration.limits.connectionsMax)
             ),
-            onServerRunning: { channel in await onRunning(channel.localAddress?.port ?? configuration.port) },
+            onServerRunning: { await onRunning(listenerStarted($0) ?? configuration.port) },
             logger: logger
         )
     }
@@ -226,6 +227,14 @@ extension HTTPServerBuilder {
             return HTTPSChannel(base: http, certificate: certificate, sharedTURN: nil) { _ in true }
         }
     }
+}
+
+/// Prepares an HTTP listener that runs for a process without file descriptors.
+/// - Returns: its port.
+func listenerStarted(_ listener: any Channel) async -> Int? {
+    // One that is closed already accepts nothing.
+    try? await AcceptRestHandler.add(to: listener)
+    return listener.localAddress?.port
 }
 
 extension ServerStartError {
