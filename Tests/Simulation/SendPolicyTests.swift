@@ -147,7 +147,7 @@ import Wire
     }
 
     /// Several packets of H.264 start a key frame, and some of them may be late.
-    @Test(arguments: [[0, 1, 2, 3], [1, 2, 3, 0], [0, 2, 1, 3]])
+    @Test(arguments: [[0, 1, 2, 3], [1, 2, 3, 0], [0, 2, 1, 3], [3, 0, 1, 2]])
     func `a key frame makes what waits before it needless, and nothing of itself`(order: [Int]) throws {
         let world = try World(seed: 959)
         let viewer = try world.watch(video: [.standard(.h264)])
@@ -189,7 +189,7 @@ import Wire
         slot.queueOverflowed(at: release)
         world.run(for: .milliseconds(110))
         #expect(peer.transport.egress.waiting.isEmpty)
-        #expect(slot.packetsSent == sent)
+        #expect(!slot.isPlaying && slot.packetsSent == sent)
         world.run(for: .seconds(2))
         #expect(viewer.client?.video?.framesDecoded ?? 0 > decoded + 30)
     }

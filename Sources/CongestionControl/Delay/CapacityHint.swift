@@ -17,7 +17,8 @@ struct CapacityHint: ~Copyable, Sendable {
     /// The share of the pairs that agree on a path without jitter, whatever a few of them met.
     private static let agreeingShare = 0.75
 
-    private struct Sample: BitwiseCopyable {
+    // Not private: without optimization Swift 6.3.1 fails on a private type that a ring of another file keeps.
+    struct Sample: BitwiseCopyable {
         /// Bits a second.
         var rate: Double
         /// The clock has told its gap.
