@@ -101,6 +101,20 @@ import Testing
         for node in [b, a] { await node.cluster.stop() }
     }
 
+    /// Nodes compare their records with each other, too, but seldom, and only with one at a time.
+    @Test func `a node asks each of the others where clients reach it`() async throws {
+        let store = InstantStore(.system)
+        let a = try await Self.start("a", store)
+        var others: [Node] = []
+        for name in "bcdefghi" {
+            others.append(try await Self.start("\(name)", store, publicURL: "https://\(name).example.com"))
+        }
+        try await eventually("each has said where clients reach it") {
+            a.cluster.neighbours.compactMap(\.publicURL).count == others.count
+        }
+        for node in others + [a] { await node.cluster.stop() }
+    }
+
     @Test func `nodes with different secrets ignore each other, and both say so by name`() async throws {
         let store = InstantStore(.system)
         let others = try #require(LinkSecurity(secrets: [String(repeating: "x", count: 32)]))

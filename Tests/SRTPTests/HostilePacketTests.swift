@@ -95,7 +95,7 @@ struct HostilePacketTests {
     }
 
     @Test(arguments: Flavor.all)
-    func `random bytes are refused`(flavor: Flavor) throws {
+    func `packets of random bytes are refused`(flavor: Flavor) throws {
         let pair = try Pair(flavor)
         var state: UInt64 = 42
         for _ in 0..<3_000 {

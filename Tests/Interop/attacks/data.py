@@ -21,6 +21,8 @@ BOMB = zlib.compress(bytes(262_144), 9)
 DENSE = zlib.compress(bytes(16_000), 9)
 # The messages of a line of 1 MB/s.
 BOMBS_PER_SECOND = 3_600
+# One of them stopped a control loop once, and ten the whole of signaling.
+CLIENTS = 10
 SIGNALING = ["signaling", "notify", "push", "stats"]
 CHAT = {"label": "#chat", "direction": "sendrecv", "compress": True}
 PLAIN = {"label": "#plain", "direction": "sendrecv"}
@@ -130,15 +132,20 @@ def name() -> str:
 
 
 def bombs_where_a_client_only_receives(node: Node) -> int:
-    """Sends messages on `push` that decompress to a thousand times their length, with a new connection after each end."""
+    """Sends messages on `push` that decompress to a thousand times their length, of ten clients at a time, each with a new connection
+    after each end."""
 
-    async def run() -> int:
-        end, sent = time.monotonic() + SECONDS, 0
+    async def client(end: float) -> int:
+        sent = 0
         while time.monotonic() < end:
             member = await Member.join(node, name())
             sent += await member.flood("push", BOMB, end, BOMBS_PER_SECOND)
             await member.leave()
         return sent
+
+    async def run() -> int:
+        end = time.monotonic() + SECONDS
+        return sum(await asyncio.gather(*(client(end) for _ in range(CLIENTS))))
 
     return asyncio.run(run())
 
