@@ -203,14 +203,14 @@ def hold(count: int, begin: Callable[[int], socket.socket]) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     sockets: list[socket.socket] = []
-    end = time.monotonic() + SECONDS / 2
-    while len(sockets) < count and time.monotonic() < end:
+    began = time.monotonic()
+    while len(sockets) < count and time.monotonic() < began + SECONDS / 2:
         try:
             sockets.append(begin(len(sockets)))
         except OSError:
             # The listen queue is full, or the node closed the connection.
             time.sleep(0.05)
-    time.sleep(SECONDS / 2)
+    time.sleep(max(0, began + SECONDS - time.monotonic()))
     for one in sockets:
         one.close()
     return len(sockets)
