@@ -20,22 +20,30 @@ from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
 StartLink = Callable[..., Link]
+CHANNEL = "layers"
 LOW, MIDDLE, HIGH = 320, 640, 1280
+# The most that the two lower layers and the sound take.
+LOWER_KILOBITS = 150 + 500 + 50
 soak = pytest.mark.soak("an encoder of three layers, a decoder and a full link share two processors")
 
 
 @pytest.fixture(scope="module")
-def layers(chromium: Chromium, node: Node) -> Iterator[str]:
-    """The channel of a publisher whose three layers flow."""
-    channel = "layers"
+def publisher(chromium: Chromium, node: Node) -> Iterator[ChromiumPage]:
+    """A publisher whose three layers flow."""
     publisher, near = chromium.page(node.origin), chromium.page(node.origin)
-    publisher.open_channel(channel)
+    publisher.open_channel(CHANNEL)
     publisher.publish(codec="VP8", size="1280x720", simulcast=True)
-    near.open_channel(channel)
+    near.open_channel(CHANNEL)
     wait_for_width(near, HIGH, 40)
     near.close()
-    yield channel
+    yield publisher
     publisher.close()
+
+
+@pytest.fixture(scope="module")
+def layers(publisher: ChromiumPage) -> str:
+    """The channel of a publisher whose three layers flow."""
+    return CHANNEL
 
 
 def watch(viewer: Page, channel: str) -> Page:
@@ -58,30 +66,47 @@ def assert_moves(seen: Timeline, frozen_seconds: float = 0.5) -> None:
     assert_plays(seen, frames_per_second=18, frozen_seconds=frozen_seconds)
 
 
+def watch_both(viewer: Page, publisher: Page, seconds: float) -> tuple[Timeline, Timeline]:
+    """What a viewer sees, and what the publisher sends meanwhile."""
+    seen, sent = Timeline.watch_all([viewer.other, lambda: publisher.sample()["publish"]], seconds)
+    return seen, sent
+
+
+def assert_lower_layers(seen: Timeline, sent: Timeline, kilobits: float) -> None:
+    """Asserts that a link does not get the highest layer, which does not fit it.
+
+    An encoder without a free processor makes fewer frames of that layer. Then it may fit.
+    """
+    highest = sent.kilobits_per_second - LOWER_KILOBITS
+    message = f"the highest layer of {highest:.0f} kbit/s or more does not fit the link\n{seen}"
+    assert_clock(highest < kilobits or max(seen.widths) <= MIDDLE, message)
+
+
 @pytest.mark.parametrize("open_viewer", ["chromium", pytest.param("firefox", marks=soak)], indirect=True)
 def test_a_viewer_of_a_narrow_link_gets_the_middle_layer(
-    layers: str, open_viewer: Callable[[str], Page], link: StartLink
+    layers: str, publisher: ChromiumPage, open_viewer: Callable[[str], Page], link: StartLink
 ) -> None:
     # Chromium's camera fills 1,000 to 1,100 kbit/s of the highest layer. A link of nearly as much would be worth a try.
     narrow = link(down="rate=800k,delay=30ms,queue=300ms", up="delay=30ms")
     viewer = watch(open_viewer(narrow.origin), layers)
-    seen = Timeline.watch(viewer.other, 13).last(7)
+    seen, sent = (one.last(7) for one in watch_both(viewer, publisher, 13))
     assert_moves(seen)
-    # An encoder without a free processor makes fewer frames: the highest layer may fit the link for a moment.
-    assert_clock(max(seen.widths) <= MIDDLE, f"the highest layer does not fit the link\n{seen}")
+    assert_lower_layers(seen, sent, 800)
     assert seen.kilobits_per_second <= 800
     # Audio and the middle layer fit.
     assert_clock(viewer.other()["width"] >= MIDDLE, seen)
 
 
-def test_a_link_that_narrows_and_widens_again(layers: str, open_page: OpenPage, link: StartLink) -> None:
+def test_a_link_that_narrows_and_widens_again(
+    layers: str, publisher: ChromiumPage, open_page: OpenPage, link: StartLink
+) -> None:
     changing = link(down="rate=3.5M,delay=30ms,queue=300ms", up="delay=30ms")
     viewer = watch(open_page(changing.origin), layers)
     wait_for_width(viewer, HIGH, 20)
     changing.change("down", "rate=600k")
-    narrow = Timeline.watch(viewer.other, 14)
+    narrow, sent = watch_both(viewer, publisher, 14)
     assert_clock(narrow.longest_pause <= 4, narrow)
-    assert_clock(max(narrow.last(7).widths) <= MIDDLE, narrow)
+    assert_lower_layers(narrow.last(7), sent.last(7), 600)
     assert_moves(narrow.last(7))
     changing.change("down", "rate=3.5M")
     wait_for_width(viewer, HIGH, 25)
