@@ -22,7 +22,8 @@ actor AyameConnection {
     private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let context: AyameContext
-    private let channel: any Channel
+    private let writer: WebSocketWriter
+    private var channel: any Channel { writer.channel }
     private var session: AyameSession
     /// The place in a room; `nil` before and after it.
     private var place: (registration: AyameRegistration, permission: AyamePermission, start: Instant)?
@@ -36,10 +37,10 @@ actor AyameConnection {
     private var joining: Task<Void, Never>?
     private var timer = DeadlineTimer()
 
-    init(context: AyameContext, channel: any Channel) {
+    init(context: AyameContext, writer: WebSocketWriter) {
         self.context = context
-        self.channel = channel
-        let network = context.clients.network(of: channel)
+        self.writer = writer
+        let network = context.clients.network(of: writer.channel)
         executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
         session = AyameSession(configuration: context.configuration, at: DeadlineTimer.now)
     }
@@ -75,11 +76,11 @@ actor AyameConnection {
     private func perform(_ actions: [AyameSession.Action]) {
         for action in actions {
             switch action {
-            case .send(let text): Self.write(.text(ByteBuffer(string: text)), to: channel)
+            case .send(let text): writer.write(.text(ByteBuffer(string: text)))
             case .close(let close):
                 log(close)
                 if close != .left { departure = close.close.reason }
-                Self.write(.close(close.close), to: channel)
+                writer.write(.close(close.close))
             case .authorize(let registration): authorization = Task { await authorize(registration) }
             case .join(let registration, let permission): joining = Task { await join(registration, permission) }
             case .relay(let text): relay(text)
@@ -89,10 +90,6 @@ actor AyameConnection {
             }
         }
         arm()
-    }
-
-    private static func write(_ output: WebSocketOutput, to channel: any Channel) {
-        channel.writeAndFlush(output, promise: nil)
     }
 
     private func arm() {
@@ -118,7 +115,7 @@ actor AyameConnection {
     }
 
     private func join(_ registration: AyameRegistration, _ permission: AyamePermission) async {
-        let (channel, connectionID) = (channel, permission.connectionID)
+        let (writer, connectionID) = (writer, permission.connectionID)
         let rooms = context.rooms
         let member = AyameRooms.Member(
             connectionID: connectionID,
@@ -127,9 +124,9 @@ actor AyameConnection {
             user: permission.clientID(registration) ?? connectionID,
             app: permission.grants.app,
             registeredAt: rooms.unixSeconds,
-            send: { Self.write(.text(ByteBuffer(string: $0)), to: channel) },
+            send: { writer.write(.text(ByteBuffer(string: $0))) },
             close: { [weak self] close in
-                Self.write(.close(close.close), to: channel)
+                writer.write(.close(close.close))
                 Task { await self?.ended() }
             }
         )

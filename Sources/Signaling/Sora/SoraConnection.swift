@@ -55,7 +55,8 @@ actor SoraConnection {
     private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     let context: SoraContext
-    private let channel: any Channel
+    private let writer: WebSocketWriter
+    private var channel: any Channel { writer.channel }
     private var state: SoraStateMachine
     private var reservation: Rooms.Reservation?
     /// The admission, cancelled when the client disconnects.
@@ -72,11 +73,11 @@ actor SoraConnection {
     private var dataOutput: AsyncStream<(label: SoraDataChannels.Label, text: String)>.Continuation?
 
     /// - Parameter parent: The client's span; `nil` without one.
-    init(context: SoraContext, channel: any Channel, parent: TraceContext? = nil) {
+    init(context: SoraContext, writer: WebSocketWriter, parent: TraceContext? = nil) {
         self.parent = parent
         self.context = context
-        self.channel = channel
-        let network = context.clients.network(of: channel)
+        self.writer = writer
+        let network = context.clients.network(of: writer.channel)
         executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
         state = SoraStateMachine(configuration: context.configuration, at: DeadlineTimer.now)
     }
@@ -128,12 +129,12 @@ actor SoraConnection {
     private func perform(_ actions: [SoraStateMachine.Action]) {
         for action in actions {
             switch action {
-            case .send(let text): write(.text(ByteBuffer(string: text)))
+            case .send(let text): writer.write(.text(ByteBuffer(string: text)))
             case .sendData(let text, let label): dataOutput?.yield((label, text))
             case .close(let close):
                 log(close)
                 trace?.closed(close)
-                write(.close(close.close))
+                writer.write(.close(close.close))
             case .authorize(let connect): authorization = Task { await authorize(connect) }
             case .reserve(let request): Task { await reserve(request) }
             case .activate(let outcome): Task { await activate(outcome) }
@@ -147,8 +148,6 @@ actor SoraConnection {
         }
         arm()
     }
-
-    private func write(_ output: WebSocketOutput) { channel.writeAndFlush(output, promise: nil) }
 
     // MARK: Timer
 

@@ -38,11 +38,11 @@ struct PublicWebSockets: Sendable {
     func serve(
         _ input: NIOAsyncChannelInboundStream<WebSocketInput>,
         of endpoint: WebSocketEndpoint,
-        on channel: any Channel
+        to writer: WebSocketWriter
     ) async {
         switch endpoint {
-        case .sora(let parent): await SoraConnection(context: sora, channel: channel, parent: parent).run(input)
-        case .ayame: await AyameConnection(context: ayame, channel: channel).run(input)
+        case .sora(let parent): await SoraConnection(context: sora, writer: writer, parent: parent).run(input)
+        case .ayame: await AyameConnection(context: ayame, writer: writer).run(input)
         }
     }
 }

@@ -13,7 +13,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     /// The protocol of a connection after its first request.
     enum Negotiated: Sendable {
         case http(NIOAsyncChannel<HTTPRequestPart, HTTPResponsePart>)
-        case webSocket(NIOAsyncChannel<WebSocketInput, WebSocketOutput>, WebSocketEndpoint)
+        case webSocket(NIOAsyncChannel<WebSocketInput, WebSocketOutput>, WebSocketEndpoint, WebSocketWriter)
     }
     struct Value: ServerChildChannelValue {
         let channel: any Channel
@@ -141,12 +141,14 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let arrived = ArrivedBytes()
         try pipeline.addHandler(arrived, position: .after(filter))
         try pipeline.handler(type: FirstRequestHandler.self).leave()
+        let network = costs.clients.network(of: channel)
+        let writer = WebSocketWriter(to: channel, of: network, in: costs.outbound)
         try pipeline.addHandler(
             WebSocketHandler(
                 limits: webSocketLimits,
-                network: costs.clients.network(of: channel),
+                network: network,
                 statistics: costs.statistics,
-                outbound: costs.outbound,
+                writer: writer,
                 inbound: costs.inbound,
                 arrived: arrived
             )
@@ -155,7 +157,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             wrappingChannelSynchronously: channel,
             configuration: .init(backPressureStrategy: Self.webSocketBackPressure)
         )
-        return .webSocket(webSocket, endpoint)
+        return .webSocket(webSocket, endpoint, writer)
     }
 
     /// Stops reading while two messages are queued, because each may have the maximum length.
@@ -168,10 +170,10 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         do {
             switch try await value.negotiated.get() {
             case .http(let channel): await handleHTTP(asyncChannel: channel, logger: logger)
-            case .webSocket(let channel, let endpoint):
+            case .webSocket(let channel, let endpoint, let writer):
                 try await withTaskCancellationHandler {
                     try await channel.executeThenClose { input, _ in
-                        await webSockets.serve(input, of: endpoint, on: channel.channel)
+                        await webSockets.serve(input, of: endpoint, to: writer)
                     }
                 } onCancel: {
                     channel.channel.close(promise: nil)

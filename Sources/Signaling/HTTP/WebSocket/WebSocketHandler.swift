@@ -18,8 +18,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private let limits: WebSocketLimits
     private let network: ClientNetwork
     private let statistics: SignalingStatistics
-    private let outbound: WaitingBudget
-    private var outboundID: WaitingBudget.ID?
+    private let writer: WebSocketWriter
     private let inbound: WaitingBudget
     private var inboundID: WaitingBudget.ID?
     private let arrived: ArrivedBytes
@@ -57,10 +56,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
         let bytes: Int
         let promise: EventLoopPromise<Void>?
 
-        /// - Parameter frame: Its buffer has up to twice the bytes of the message, as buffers have a power of two.
         init(_ frame: WebSocketFrame, promise: EventLoopPromise<Void>?) {
             self.frame = frame
-            bytes = frame.data.storageCapacity + WebSocketHandler.frameOverheadBytes
+            bytes = WebSocketHandler.memory(of: frame.data)
             self.promise = promise
         }
     }
@@ -69,38 +67,41 @@ final class WebSocketHandler: ChannelDuplexHandler {
     /// in queues.
     private static let frameOverheadBytes = 512
 
+    /// The memory of an unsent frame with this data, in bytes. A buffer has up to twice the bytes of its message, as buffers have a
+    /// power of two.
+    static func memory(of data: ByteBuffer) -> Int { data.storageCapacity + frameOverheadBytes }
+
     /// - Parameters:
     ///   - network: The client's network.
     ///   - statistics: Counts WebSockets closed because of a limit.
-    ///   - outbound: Bounds the unsent bytes of all connections.
+    ///   - writer: Counts the unsent bytes. The handler ends it.
     ///   - inbound: Bounds the bytes of incomplete messages of all connections.
     ///   - arrived: What arrived at the decoder in front of this handler.
     init(
         limits: WebSocketLimits,
         network: ClientNetwork,
         statistics: SignalingStatistics,
-        outbound: WaitingBudget,
+        writer: WebSocketWriter,
         inbound: WaitingBudget,
         arrived: ArrivedBytes
     ) {
         self.limits = limits
         self.network = network
         self.statistics = statistics
-        self.outbound = outbound
+        self.writer = writer
         self.inbound = inbound
         self.arrived = arrived
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let channel = context.channel
-        outboundID = outbound.add(from: network) { channel.close(promise: nil) }
         inboundID = inbound.add(from: network) { channel.close(promise: nil) }
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
         writeDeadline?.cancel()
         closeDeadline?.cancel()
-        if let outboundID { outbound.remove(outboundID) }
+        writer.remove()
         if let inboundID { inbound.remove(inboundID) }
         discardQueue()
     }
@@ -253,13 +254,16 @@ final class WebSocketHandler: ChannelDuplexHandler {
     // MARK: Outbound
 
     func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+        let output = Self.unwrapOutboundIn(data)
         guard !isClosing else {
+            if case .text(let bytes) = output { writer.removed(Self.memory(of: bytes)) }
             promise?.fail(ChannelError.ioOnClosedChannel)
             return
         }
-        switch Self.unwrapOutboundIn(data) {
+        switch output {
+        // The writer has counted it.
         case .text(let bytes):
-            write(WebSocketFrame(fin: true, opcode: .text, data: bytes), context, promise: promise)
+            pass(orQueue: WaitingFrame(WebSocketFrame(fin: true, opcode: .text, data: bytes), promise: promise), context)
         case .close(let close): begin(close, context, promise: promise)
         }
     }
@@ -277,7 +281,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         queue.removeAll()
         let bytes = frames.reduce(0) { $0 + $1.bytes }
         waitingBytes -= bytes
-        if let outboundID { outbound.change(outboundID, by: -bytes) }
+        writer.removed(bytes)
         for frame in frames { frame.promise?.fail(ChannelError.ioOnClosedChannel) }
     }
 
@@ -295,13 +299,22 @@ final class WebSocketHandler: ChannelDuplexHandler {
         closeDeadline = context.eventLoop.scheduleTask(in: limits.closeTimeout) { bound.value.close(promise: nil) }
     }
 
+    /// Writes a frame of the handler's own.
     private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
         let next = WaitingFrame(frame, promise: promise)
-        waitingBytes += next.bytes
         // This may close the channel, now or in a moment.
-        let mayWait = outboundID.map { outbound.change($0, by: next.bytes) } ?? true
-        guard mayWait, !hasEnded, waitingBytes <= limits.waitingBytesMax else {
+        guard writer.mayWait(next.bytes) else {
             promise?.fail(ChannelError.ioOnClosedChannel)
+            if !hasEnded { context.close(promise: nil) }
+            return
+        }
+        pass(orQueue: next, context)
+    }
+
+    private func pass(orQueue next: WaitingFrame, _ context: ChannelHandlerContext) {
+        waitingBytes += next.bytes
+        guard !hasEnded, waitingBytes <= limits.waitingBytesMax else {
+            next.promise?.fail(ChannelError.ioOnClosedChannel)
             if !hasEnded { context.close(promise: nil) }
             return
         }
@@ -320,8 +333,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
         handedBytes &+= next.frame.length
         let written = next.promise ?? context.eventLoop.makePromise(of: Void.self)
         let bound = NIOLoopBound((handler: self, context: context), eventLoop: context.eventLoop)
-        written.futureResult.whenComplete { [outbound, outboundID] result in
-            if let outboundID { outbound.change(outboundID, by: -bytes) }
+        written.futureResult.whenComplete { [writer] result in
+            writer.removed(bytes)
             let (handler, context) = bound.value
             handler.wrote(bytes)
             if case .success = result { handler.sendQueue(context) }

@@ -96,7 +96,7 @@ extension WebSocketHandlerTests {
     }
 
     private func send(_ count: Int, to bench: Bench) {
-        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: count)), promise: nil)
+        bench.writer.write(.text(ByteBuffer(repeating: 32, count: count)))
     }
 
     @Test func `the slowest WebSocket is closed when the total of unsent bytes exceeds its limit`() throws {

@@ -16,6 +16,7 @@ import Testing
         let channel: EmbeddedChannel
         let loop = EmbeddedEventLoop()
         let statistics = SignalingStatistics()
+        let writer: WebSocketWriter
 
         init(
             _ limits: WebSocketLimits = WebSocketLimits(),
@@ -24,6 +25,11 @@ import Testing
             inbound: WaitingBudget? = nil
         ) throws {
             channel = EmbeddedChannel(loop: loop)
+            writer = WebSocketWriter(
+                to: channel,
+                of: network,
+                in: outbound ?? WaitingBudget(bytesMax: .max, refusal: .slowReader, statistics: statistics)
+            )
             let arrived = ArrivedBytes()
             if inbound != nil {
                 let decoder = WebSocketFrameDecoder(maxFrameSize: limits.messageBytesMax)
@@ -34,7 +40,7 @@ import Testing
                     limits: limits,
                     network: network,
                     statistics: statistics,
-                    outbound: outbound ?? WaitingBudget(bytesMax: .max, refusal: .slowReader, statistics: statistics),
+                    writer: writer,
                     inbound: inbound ?? WaitingBudget(bytesMax: .max, refusal: .slowSender, statistics: statistics),
                     arrived: arrived
                 )
@@ -98,6 +104,18 @@ import Testing
         #expect(inbound.waitingBytes == 0)
     }
 
+    @Test func `messages wait from when they are written, before the channel's loop takes them`() async throws {
+        let statistics = SignalingStatistics()
+        let outbound = WaitingBudget(bytesMax: 80_000, refusal: .slowReader, statistics: statistics)
+        // Its loop runs what it is given only when it is told to.
+        let channel = NIOAsyncTestingChannel()
+        let writer = WebSocketWriter(to: channel, of: .unknown, in: outbound)
+        for _ in 0..<100 { writer.write(.text(ByteBuffer(repeating: 32, count: 20_000))) }
+        #expect(statistics.counts.refusals == [.slowReader: 1] && outbound.waitingBytes == 0)
+        await channel.testingEventLoop.run()
+        #expect(!channel.isActive)
+    }
+
     @Test func `what waits for a client that is cut goes at once, although its channel closes later`() throws {
         let statistics = SignalingStatistics()
         let outbound = WaitingBudget(bytesMax: 80_000, refusal: .slowReader, statistics: statistics)
@@ -107,8 +125,9 @@ import Testing
         try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
         let failures = Mutex(0)
         func write() {
-            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 20_000)))
-                .whenFailure { _ in failures.withLock { $0 += 1 } }
+            let written = bench.loop.makePromise(of: Void.self)
+            written.futureResult.whenFailure { _ in failures.withLock { $0 += 1 } }
+            bench.writer.write(.text(ByteBuffer(repeating: 32, count: 20_000)), promise: written)
             bench.loop.run()
         }
         // The first one is the socket's, and the second one waits. The third one is too much, and the fourth one comes after the cut.
@@ -215,8 +234,8 @@ import Testing
     @Test func `the server's Close waits for the client's until the timeout`() throws {
         for answers in [true, false] {
             let bench = try Bench()
-            bench.channel.writeAndFlush(WebSocketOutput.close(WebSocketClose(1000, "TYPE-DISCONNECT")), promise: nil)
-            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(string: "late")), promise: nil)
+            bench.writer.write(.close(WebSocketClose(1000, "TYPE-DISCONNECT")))
+            bench.writer.write(.text(ByteBuffer(string: "late")))
             #expect(try bench.close() == WebSocketClose(1000, "TYPE-DISCONNECT"))
             #expect(try bench.frame() == nil, "nothing follows a Close")
             #expect(bench.channel.isActive)
@@ -232,7 +251,7 @@ import Testing
     @Test func `a client that reads nothing is closed`() throws {
         let bench = try Bench()
         try bench.channel.pipeline.syncOperations.addHandler(SlowSocket(), position: .first)
-        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+        bench.writer.write(.text(ByteBuffer(repeating: 32, count: 100)))
         #expect(bench.channel.isWritable)
         bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
         #expect(!bench.channel.isActive)
@@ -250,9 +269,9 @@ import Testing
         let socket = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
         for _ in 0..<10 {
-            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+            bench.writer.write(.text(ByteBuffer(repeating: 32, count: 100)))
             bench.loop.advanceTime(by: .seconds(19))
-            bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 100)), promise: nil)
+            bench.writer.write(.text(ByteBuffer(repeating: 32, count: 100)))
             socket.takeFirst()
             bench.loop.advanceTime(by: .seconds(1))
             #expect(bench.channel.isActive)
@@ -266,7 +285,7 @@ import Testing
         let bench = try Bench()
         let encoder = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(encoder, position: .first)
-        bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(repeating: 32, count: 600_000)), promise: nil)
+        bench.writer.write(.text(ByteBuffer(repeating: 32, count: 600_000)))
         for _ in 0..<5 {
             encoder.take(40_000)
             bench.loop.advanceTime(by: WebSocketLimits().writeTimeout)
@@ -282,7 +301,7 @@ import Testing
         let socket = SlowSocket()
         try bench.channel.pipeline.syncOperations.addHandler(socket, position: .first)
         let texts = (0..<100).map { "\($0)" + String(repeating: " ", count: 1_000) }
-        for text in texts { bench.channel.writeAndFlush(WebSocketOutput.text(ByteBuffer(string: text)), promise: nil) }
+        for text in texts { bench.writer.write(.text(ByteBuffer(string: text))) }
         #expect(socket.texts == [texts[0]], "the channel has one unsent frame")
         try bench.receive(.ping, [1])
         socket.takeFirst()
