@@ -368,7 +368,8 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Client", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes", "Negotiation", "Wire",
+                "Load", "Client", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes", "Negotiation",
+                "TestSupport", "Wire",
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOPosix", package: "swift-nio"),

@@ -80,6 +80,14 @@ ROWS = [
     ("a timeout in Python", PYTHON, "def test():\n    client.get(timeout=5)\n", "def test():\n    client.get(timeout=20)\n", "test get: timeout 5 → 20"),
     ("an assertion", PYTHON, "def test():\n    assert lost <= 2, 'lost'\n", "def test():\n    assert lost <= 5, 'lost'\n", "test: lost <= # 2 → 5"),
     ("an assertion at least", PYTHON, "def test():\n    assert 3 < frames\n", "def test():\n    assert 2 < frames\n", "test: # < frames 3 → 2"),
+    (
+        "a clock",
+        PYTHON,
+        "def test():\n    assert_clock(took < 5 and frames > 20, 'slow')\n",
+        "def test():\n    assert_clock(took < 6 and frames > 20, 'slow')\n",
+        "test: took < # 5 → 6",
+    ),
+    ("a table of least values", PYTHON, "LEAST = {'floods': 300}\n", "LEAST = {'floods': 100}\n", "LEAST: floods 300 → 100"),
     ("a factor in an assertion", PYTHON, "def test():\n    assert took < 2 * LIMIT\n", "def test():\n    assert took < 3 * LIMIT\n", "test: took < # * LIMIT 2 → 3"),
     ("the timeout of all", "Tests/Interop/pytest.ini", "[pytest]\ntimeout = 150\n", "[pytest]\ntimeout = 400\n", "pytest.ini: timeout 150 s → 400 s"),
 ]  # fmt: skip

@@ -47,12 +47,12 @@ def test_three_chromium_members_see_each_other_and_one_rejoins(
 def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, channel: str) -> None:
     sender = BrowserMember(
         open_page(node.origin), node, channel, "sendonly",
-        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[960, 540],
+        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[1280, 720],
     ).connected()  # fmt: skip
     low = join("recvonly", simulcast_rid="r0").connected()
-    low.sees(sender.id, width=240)
+    low.sees(sender.id, width=320)
     high = join("recvonly", simulcast_rid="r2").connected()
-    high.sees(sender.id, seconds=40, width=960)
+    high.sees(sender.id, seconds=40, width=1280)
 
 
 def test_layers_that_nobody_wants_rest_until_somebody_wants_them(
@@ -60,18 +60,18 @@ def test_layers_that_nobody_wants_rest_until_somebody_wants_them(
 ) -> None:
     sender = BrowserMember(
         open_page(node.origin), node, channel, "sendonly",
-        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[960, 540],
+        video={"codec_type": "VP8", "bit_rate": 3000}, simulcast=True, size=[1280, 720],
     ).connected()  # fmt: skip
     viewer = join("recvonly", simulcast_rid="r0").connected()
-    viewer.sees(sender.id, width=240)
+    viewer.sees(sender.id, width=320)
     wait_until(
         lambda: sender.active_layers() == {"r0": True, "r1": False, "r2": False}, "the pause of two layers", 15,
         describe=sender.layers,
     )  # fmt: skip
     # The encoder may finish frames that it had begun.
-    viewer.sees(sender.id, width=240)
+    viewer.sees(sender.id, width=320)
     paused = sender.layers()
-    viewer.sees(sender.id, width=240)
+    viewer.sees(sender.id, width=320)
     assert sender.layers()["r2"]["frames"] == paused["r2"]["frames"]
     node.operate(
         "20251217.RequestSimulcastRid", channel_id=channel, receiver_connection_id=viewer.connection, rid="r2"
@@ -80,7 +80,7 @@ def test_layers_that_nobody_wants_rest_until_somebody_wants_them(
         lambda: sender.layers()["r2"]["frames"] > paused["r2"]["frames"], "frames of the layer that is wanted", 10,
         describe=sender.layers,
     )  # fmt: skip
-    viewer.sees(sender.id, seconds=40, width=960)
+    viewer.sees(sender.id, seconds=40, width=1280)
 
 
 def test_firefox_sends_and_receives_as_a_member(firefox: Firefox, join: Join, node: Node, channel: str) -> None:

@@ -34,10 +34,11 @@ ATTACK_SECONDS_MAX = 30
 JOIN_SECONDS_MAX = 0.5
 # Of 95 % of the joins during each attack. They take 0.004 s without an attack, and may take 0.1 s more.
 USUAL_JOIN_SECONDS_MAX = 0.104
-# What an attack may add to the 99th percentile of the latency, which is 1.3 to 3.1 ms without one.
+# The 99th percentile of the latency is 1.3 to 3.1 ms without an attack. An attack may add 5 ms to that of its call.
 LATENCY_P99_GROWTH_MILLISECONDS_MAX = 5.0
+LATENCY_P99_MILLISECONDS_MAX = 8.0
 # Where the generator's own timers are this late, latencies measure the machine.
-LATENESS_P99_MILLISECONDS_MAX = 4.0
+LATENESS_P99_MILLISECONDS_MAX = LATENCY_P99_MILLISECONDS_MAX / 2
 # Before the first attack.
 UNATTACKED = "no attack yet"
 # What a node keeps of what clients made it resident: tables, and what the allocator cannot give back.
@@ -273,7 +274,8 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     lateness = report["window"]["generator"]["latenessMilliseconds"]["p99"]
     seen = f"99th percentiles of the latency, in milliseconds: {late}; the generator's own timers are late by {lateness}"
     assert_clock(
-        max(late.values()) < outcome.late[UNATTACKED] + LATENCY_P99_GROWTH_MILLISECONDS_MAX,
+        max(late.values())
+        < min(outcome.late[UNATTACKED] + LATENCY_P99_GROWTH_MILLISECONDS_MAX, LATENCY_P99_MILLISECONDS_MAX),
         "\n".join([seen, *outcome.progress]),
         starved or lateness > LATENESS_P99_MILLISECONDS_MAX or None,
     )

@@ -1,5 +1,6 @@
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -111,8 +112,9 @@ struct SoraSignalingTests {
         }
         #expect(error?.sentence.contains("/none") == true)
         await server.stop()
+        let closed = try RefusingPort()
         let nobody = await #expect(throws: LoadError.self) {
-            _ = try await signaling(server.port).join(channel: "room", role: .sendonly)
+            _ = try await signaling(closed.port).join(channel: "room", role: .sendonly)
         }
         #expect(nobody?.sentence.contains("the connection was refused") == true)
     }
