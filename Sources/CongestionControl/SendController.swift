@@ -317,7 +317,7 @@ package struct SendController: ~Copyable, Sendable {
         guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return 0 }
         busy.probed(outcome, jitterMS: path.queue.jitterMS, at: now)
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
-        if isFree, !outcome.isSaturated, outcome.rate > target {
+        if isFree, !outcome.isSaturated || upgrade.isMet(by: outcome.rate), outcome.rate > target {
             isGuess = false
             if let cap = lossCap.rate, outcome.rate > cap { lossCap.clear() }
             target = clamp(max(target, min(outcome.rate, demandLimit)))

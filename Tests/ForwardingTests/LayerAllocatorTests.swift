@@ -80,16 +80,17 @@ import Wire
     @Test func `layers go up when the rate suffices with room for half a second`() {
         var receiver = Receiver([Self.camera()])
         receiver.run(600_000, for: .seconds(10))
-        receiver.run(2_300_000, for: .seconds(10))
+        // Less than the best layer costs and 75 thousandths more.
+        receiver.run(2_245_000, for: .seconds(10))
         #expect(receiver.stream() == 2)
-        receiver.allocate(2_400_000)
+        receiver.allocate(2_280_000)
         #expect(receiver.stream() == 2)
         #expect(receiver.allocation.retryAt == receiver.now + .milliseconds(500))
         receiver.now += .milliseconds(400)
-        receiver.allocate(2_400_000)
+        receiver.allocate(2_280_000)
         #expect(receiver.stream() == 2)
         receiver.now += .milliseconds(100)
-        receiver.allocate(2_400_000)
+        receiver.allocate(2_280_000)
         #expect(receiver.stream() == 3)
         #expect(receiver.allocation.retryAt == nil)
     }
@@ -328,10 +329,10 @@ import Wire
         var receiver = Receiver([
             LayerSources.request(1, LayerSources.screen, isPlaying: true), Self.camera(2), Self.camera(3),
         ])
-        receiver.run(1_300_000, for: .seconds(10))
+        receiver.run(1_270_000, for: .seconds(10))
         #expect((0..<3).map { receiver.stream($0) } == [1, 1, 1])
         receiver.requests[0] = Self.sharedScreen()
-        receiver.allocate(1_300_000)
+        receiver.allocate(1_270_000)
         #expect((0..<3).map { receiver.stream($0) } == [2, 1, 1])
     }
 

@@ -26,6 +26,9 @@ struct UpgradeProbe: Sendable {
         probedRate = 0
     }
 
+    /// Whether a probe showed what is needed, without the margin: a path that it stretched a little carries that much, too.
+    func isMet(by rate: Double) -> Bool { probedRate > 0 && rate >= probedRate }
+
     /// The path was just seen to be full.
     mutating func postpone(at now: Int64) {
         probedAt = now

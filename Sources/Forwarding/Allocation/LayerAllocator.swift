@@ -28,8 +28,14 @@ package struct LayerAllocator: Sendable {
     /// Shared with the last allocation until its reader drops it, and then used again.
     private var targets: [TargetLayer] = []
 
-    /// An upgrade needs this much more than it costs.
+    /// An upgrade needs this much more than it costs, in thousandths.
     private static let roomPerMille = 100
+    /// So much is enough for costly layers, if it is so many bit/s, once the key frames of the start are over: with a tenth the layer
+    /// of 2.5 on 3 Mbit/s (Return 0.6 of the server's scorecard) comes back by chance. With less room for cheap ones the queue of
+    /// case S1 0.6 250 is half as long again.
+    private static let smallRoomPerMille = 75
+    private static let smallRoomMin = 60_000
+    private var mayHaveSmallRoom = false
     /// And at least so many bit/s more.
     private static let roomMin = 20_000
     /// Layers whose costs rose keep playing below this part of them: peaks count for a while longer than they last.
@@ -57,6 +63,7 @@ package struct LayerAllocator: Sendable {
         }
         let rate = max(0, bitsPerSecond)
         if startedAt == nil, !requests.isEmpty { startedAt = now }
+        mayHaveSmallRoom = !isStarting(at: now)
         proven.note(rate, at: now)
         matchSlots(requests, at: now)
         if isGuess { for slot in slots.indices where !requests[slot].isPlaying { slots[slot].beganByGuess = true } }
@@ -144,12 +151,16 @@ package struct LayerAllocator: Sendable {
 
     /// What the layers may cost after an upgrade at a rate.
     private func upgradeBudget(_ rate: Int) -> Int {
-        min(rate * 1_000 / (1_000 + Self.roomPerMille), rate - Self.roomMin)
+        let usual = rate * 1_000 / (1_000 + Self.roomPerMille)
+        let small = min(rate * 1_000 / (1_000 + Self.smallRoomPerMille), rate - Self.smallRoomMin)
+        return min(mayHaveSmallRoom ? max(usual, small) : usual, rate - Self.roomMin)
     }
 
     /// The rate at which an upgrade to a cost is possible.
     private func upgradeRate(_ cost: Int) -> Int {
-        max(cost + (cost * Self.roomPerMille + 999) / 1_000 + 1, cost + Self.roomMin)
+        let usual = (cost * Self.roomPerMille + 999) / 1_000 + 1
+        let small = max((cost * Self.smallRoomPerMille + 999) / 1_000 + 1, Self.smallRoomMin)
+        return cost + max(mayHaveSmallRoom ? min(usual, small) : usual, Self.roomMin)
     }
 
     private mutating func planUpgrades(_ rate: Int, at now: Instant) {

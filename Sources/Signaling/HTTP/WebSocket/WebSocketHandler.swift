@@ -263,7 +263,10 @@ final class WebSocketHandler: ChannelDuplexHandler {
         switch output {
         // The writer has counted it.
         case .text(let bytes):
-            pass(orQueue: WaitingFrame(WebSocketFrame(fin: true, opcode: .text, data: bytes), promise: promise), context)
+            pass(
+                orQueue: WaitingFrame(WebSocketFrame(fin: true, opcode: .text, data: bytes), promise: promise),
+                context
+            )
         case .close(let close): begin(close, context, promise: promise)
         }
     }
