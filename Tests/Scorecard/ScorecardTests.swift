@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 /// The product's controller against its bounds, in virtual time.

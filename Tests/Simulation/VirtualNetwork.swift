@@ -40,6 +40,8 @@ struct VirtualNetwork {
     var standard = LinkConditions.perfect
     /// Of the way from one address to another one; before all others.
     var between: ((_ from: TransportAddress, _ to: TransportAddress) -> LinkConditions?)?
+    /// Hosts that are behind the bottleneck of another one.
+    var sharedBottlenecks: [TransportAddress: TransportAddress] = [:]
     /// When each bottleneck has sent what waits, by the host behind it and the direction.
     private var freeAt: [Bottleneck: Instant] = [:]
     private struct Bottleneck: Hashable {
@@ -65,7 +67,7 @@ struct VirtualNetwork {
         let link = between?(from, to) ?? conditions[host] ?? standard
         var departure = now
         if let rate = link.rate {
-            let bottleneck = Bottleneck(host: host, isInbound: host == to)
+            let bottleneck = Bottleneck(host: sharedBottlenecks[host] ?? host, isInbound: host == to)
             let start = max(now, freeAt[bottleneck] ?? now)
             let length = Self.repeatableLength(bytes) + 28
             guard start - now <= link.queue else {

@@ -203,16 +203,17 @@ final class World {
 
     // MARK: - Sessions
 
-    func makeHost(loop: Int = 0) throws -> (Host, PeerID) {
+    func makeHost(loop: Int = 0, beside neighbour: Host? = nil) throws -> (Host, PeerID) {
         // Where nodes are told apart, an identifier names its node as that of a room's peer does.
         let node = sealsNodeLinks ? location(ofLoop: loop).node : .standalone
         let id = PeerID(node: node, number: nextPeer)
         nextPeer += 1
-        return (makeHost(ofNode: 0), id)
+        return (makeHost(ofNode: 0, beside: neighbour), id)
     }
 
     /// A client's host, with an address of the family of its node.
-    func makeHost(ofNode node: Int) -> Host {
+    /// - Parameter neighbour: has the same address, behind one NAT; `nil` for nobody.
+    func makeHost(ofNode node: Int, beside neighbour: Host? = nil) -> Host {
         let ip =
             node % 2 == 0
             ? IPAddress(v4: 0x0A00_0000 + nextHost) : IPAddress(high: 0x2001_0DB8_0001_0000, low: UInt64(nextHost))
@@ -220,7 +221,10 @@ final class World {
         var sendRate = SendRateSettings()
         sendRate.isEstimating = false
         let host = Host(
-            address: TransportAddress(ip: ip, port: 40_000),
+            address: TransportAddress(
+                ip: neighbour?.address.ip ?? ip,
+                port: neighbour.map { $0.address.port + 1 } ?? 40_000
+            ),
             core: Self.makeCore(certificate, seed: generator.next(), sendRate)
         )
         attach(host)
@@ -313,9 +317,10 @@ final class World {
         hasSlots: Bool = true,
         hasData: Bool = false,
         share: UInt64 = 0,
-        loop: Int = 0
+        loop: Int = 0,
+        beside neighbour: Host? = nil
     ) throws -> Host {
-        let (host, id) = try makeHost(loop: loop)
+        let (host, id) = try makeHost(loop: loop, beside: neighbour)
         homes[id] = loop
         let clientTransport = localTransport(host)
         let nodeTransport = localTransport(loops[loop])

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Queues that mark: RFC 8867 case 6.2 and L4S. Reports are those of RFC 8888, each 25 ms, with the ECN fields; GCC does without.
 extension ScorecardCase {
     private static func viewer(baseDelayMS: Double) -> FlowSettings {

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// Starts, steps of the capacity, outages. Source F only: cases with simulcast and screens belong to the layers above.
 extension ScorecardCase {
     /// Seconds until three quarters of the demand or the link arrive, over 300 ms.

@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A bound that a figure of the product's controller must keep.
 struct Gate: Sendable {
     let metric: Metric

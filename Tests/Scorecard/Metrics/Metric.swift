@@ -1,3 +1,5 @@
+import TestSupport
+
 /// A figure of a run.
 struct Metric: Sendable {
     /// Which of the seeds' figures counts.
@@ -141,23 +143,6 @@ struct Metric: Sendable {
     /// How long the target stays above a rate.
     static func above(megabits: Double) -> Metric {
         Metric("above", .seconds, .most) { $0.secondsAbove(megabits * 1e6) }
-    }
-}
-
-extension Double {
-    /// Without a fraction where there is none.
-    var short: String { self == rounded() ? "\(Int(self))" : "\(self)" }
-
-    /// Rounded to a number of decimals, written with all of them.
-    func fixed(_ decimals: Int) -> String {
-        guard isFinite else { return "∞" }
-        var scale = 1
-        for _ in 0..<decimals { scale *= 10 }
-        let scaled = Int((abs(self) * Double(scale)).rounded())
-        let sign = self < 0 && scaled > 0 ? "-" : ""
-        if decimals == 0 { return "\(sign)\(scaled)" }
-        let fraction = String(scaled % scale)
-        return "\(sign)\(scaled / scale)." + String(repeating: "0", count: decimals - fraction.count) + fraction
     }
 }
 

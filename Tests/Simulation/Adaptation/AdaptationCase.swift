@@ -40,7 +40,7 @@ struct AdaptationCase: Sendable, CustomStringConvertible {
     #if DEBUG
         static let seeds: [UInt64] = [1]
     #else
-        static let seeds: [UInt64] = SeedSettings.current.hasFewSeeds ? [1] : [1, 2, 3, 4]
+        static let seeds: [UInt64] = SeedSettings.current.hasFewSeeds ? [1] : Array(1...20)
     #endif
 
     let name: String

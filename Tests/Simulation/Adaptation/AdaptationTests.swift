@@ -23,6 +23,8 @@ import Testing
             #expect(figures.count == adaptationCase.gates.count && !row.contains("nan"), "\(row)")
         }
         if AdaptationPage.isUpdateRequested { try AdaptationPage.write(table) }
+        #expect(AdaptationPage.isDrawn, "run Benchmarks/scorecard/update")
+        try AdaptationPage.writePicture()
     }
 
     /// A bound that every fault keeps is worth nothing.

@@ -55,10 +55,15 @@ final class LinkLog {
         return seen.isEmpty ? 0 : 100 * Double(seen.count { $0.wait == nil }) / Double(seen.count)
     }
 
+    /// The bits that passed the link in a second.
+    func passedRate(from start: Instant, until end: Instant) -> Double {
+        let passed = entries(start, end, without: []).reduce(0) { $0 + ($1.wait == nil ? 0 : $1.bytes) }
+        return 8 * Double(passed) / (end - start).seconds
+    }
+
     /// The bytes that passed the link, in % of what it would have carried.
     func usedPercent(of rate: Int, from start: Instant, until end: Instant) -> Double {
-        let passed = entries(start, end, without: []).reduce(0) { $0 + ($1.wait == nil ? 0 : $1.bytes) }
-        return 100 * Double(passed) * 8 / (Double(rate) * (end - start).seconds)
+        100 * passedRate(from: start, until: end) / Double(rate)
     }
 
     func bytes(from start: Instant, until end: Instant) -> Int {

@@ -15,7 +15,7 @@ final class MeasuredCall {
 
     static let rids = ["r0", "r1", "r2"].compactMap { RID($0) }
     static let bitrates = [150_000, 500_000, 2_500_000]
-    private static let tick = Interval.milliseconds(50)
+    static let tick = Interval.milliseconds(50)
 
     let world: World
     let publisher: World.Host
@@ -26,7 +26,16 @@ final class MeasuredCall {
     /// When the node's peer of the viewer was connected.
     let start: Instant
     private let fault: AdaptationFault?
-    private(set) var targets: [(at: Instant, rate: Int)] = []
+    /// What is looked at after each tick. Rates are in bit/s.
+    struct Sample {
+        let at: Instant
+        let target: Int
+        /// `nil` for an unlimited link.
+        let capacity: Int?
+        /// Padding and copies that were sent so far.
+        let paddingBytes: UInt64
+    }
+    private(set) var samples: [Sample] = []
     /// The longest time that an audio packet was under way, in ms.
     private(set) var audioDelayMax = 0.0
     /// Called each 50 ms.
@@ -102,13 +111,18 @@ final class MeasuredCall {
         }
     }
 
+    deinit { AdaptationPlot.recorder?.add(AdaptationPlot.svg(self)) }
+
     func run(_ seconds: Double) {
         let end = world.now + Interval(nanoseconds: Int64(seconds * 1e9))
         while world.now < end {
             fault?.apply(to: peer, at: world.now)
             onTick?()
             world.run(for: min(Self.tick, end - world.now))
-            targets.append((world.now, peer.sendingStatistics(at: world.now).target))
+            let sending = peer.sendingStatistics(at: world.now)
+            samples.append(
+                Sample(at: world.now, target: sending.target, capacity: rate, paddingBytes: sending.paddingBytes)
+            )
             guard let client = viewer.client, picture.wantsKeyFrame(at: world.now) else { continue }
             viewer.core.requestKeyFrame(of: client.id, at: world.now)
             world.settle(viewer)
@@ -136,7 +150,7 @@ final class MeasuredCall {
 
     /// The lowest target rate of a time, in Mbit/s.
     func targetMin(from begin: Instant, until end: Instant) -> Double {
-        Double(targets.filter { $0.at >= begin && $0.at < end }.map(\.rate).min() ?? 0) / 1e6
+        Double(samples.filter { $0.at >= begin && $0.at < end }.map(\.target).min() ?? 0) / 1e6
     }
 
     /// Audio packets that did not arrive, in %.
