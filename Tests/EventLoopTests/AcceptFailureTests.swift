@@ -73,10 +73,7 @@ private final class Client: Sendable {
     deinit { close(descriptor) }
 
     func connect(to address: TransportAddress) throws {
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_port = address.port.bigEndian
-        name.sin_addr.s_addr = address.ip.v4.bigEndian
+        var name = sockaddr_in.loopback(port: Int(address.port))
         let result = unsafe withUnsafePointer(to: &name) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))

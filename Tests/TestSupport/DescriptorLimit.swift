@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// The process's limit of open files, lowered to those that are open: every further one fails with EMFILE. For tests in a process
 /// of their own.
@@ -48,16 +48,24 @@ package final class LoopbackClient: Sendable {
     deinit { close(descriptor) }
 
     package func connect(to port: Int) throws(Failure) {
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var name = sockaddr_in.loopback(port: port)
         let result = unsafe withUnsafePointer(to: &name) { pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                 unsafe Glibc.connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
             }
         }
         guard result == 0 else { throw Failure(code: errno) }
+    }
+}
+
+extension sockaddr_in {
+    /// A port of 127.0.0.1; 0 for one that the system chooses.
+    package static func loopback(port: Int) -> Self {
+        var name = Self()
+        name.sin_family = sa_family_t(AF_INET)
+        name.sin_port = UInt16(truncatingIfNeeded: port).bigEndian
+        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        return name
     }
 }
 

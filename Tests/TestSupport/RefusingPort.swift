@@ -1,17 +1,15 @@
 import Glibc
 
 /// A TCP port of the loopback address that refuses connections, and that nothing else takes meanwhile.
-public final class RefusingPort: Sendable {
-    public struct Failure: Error { let code: Int32 }
+package final class RefusingPort: Sendable {
+    package struct Failure: Error { let code: Int32 }
 
     private let descriptor: Int32
-    public let port: Int
+    package let port: Int
 
-    public init() throws(Failure) {
+    package init() throws(Failure) {
         descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
-        var name = sockaddr_in()
-        name.sin_family = sa_family_t(AF_INET)
-        name.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        var name = sockaddr_in.loopback(port: 0)
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let result = unsafe withUnsafeMutablePointer(to: &name) { [descriptor] pointer in
             unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {

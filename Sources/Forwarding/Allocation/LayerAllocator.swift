@@ -30,14 +30,14 @@ package struct LayerAllocator: Sendable {
 
     /// An upgrade needs this much more than it costs, in thousandths.
     private static let roomPerMille = 100
+    /// And at least so many bit/s more.
+    private static let roomMin = 20_000
     /// So much is enough for costly layers, if it is so many bit/s, once the key frames of the start are over: with a tenth the layer
     /// of 2.5 on 3 Mbit/s (Return 0.6 of the server's scorecard) comes back by chance. With less room for cheap ones the queue of
     /// case S1 0.6 250 is half as long again.
     private static let smallRoomPerMille = 75
     private static let smallRoomMin = 60_000
     private var mayHaveSmallRoom = false
-    /// And at least so many bit/s more.
-    private static let roomMin = 20_000
     /// Layers whose costs rose keep playing below this part of them: peaks count for a while longer than they last.
     private static let toleratedPart = 0.75
     private static let toleratedTime = Interval.milliseconds(500)

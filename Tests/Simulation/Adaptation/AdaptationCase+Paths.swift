@@ -122,36 +122,20 @@ extension AdaptationCase {
 
     /// The queues of a router at home, and of one that holds far too much.
     private static let queues = [(60, 20), (2_000, 300)].map { queue, roundTrip in
-        AdaptationCase(
+        thin(
             "Queue \(queue)",
             "3 Mbit/s, 0.8 from 20 to 40 s; RTT \(roundTrip) ms, a queue of \(queue) ms",
+            .standard,
+            mbits: 3,
+            low: 0.8,
+            roundTrip: roundTrip,
+            queue: queue,
+            queueSeenAfter: .seconds(5),
             [
                 .atMost("frozen", 2, "s"), .atMost("T back", 8, "s"), .atMost("Q", 150, "ms"),
                 .atMost("A", 0.5, "%", bound: queue < 100 ? 2.5 : nil),
-            ],
-            failsFor: [.neverEstimates]
-        ) { seed, fault in
-            let call = try MeasuredCall(
-                seed: seed,
-                fault,
-                rate: 3_000_000,
-                roundTrip: .milliseconds(roundTrip),
-                queue: .milliseconds(queue)
-            )
-            call.run(20)
-            let fall = call.world.now
-            call.rate = 800_000
-            call.run(20)
-            let rise = call.world.now
-            call.rate = 3_000_000
-            call.run(15)
-            return [
-                "frozen": (rise - fall).seconds * call.picture.frozenShare(from: fall, until: rise),
-                "T back": call.time(to: top, after: rise),
-                "Q": call.link.queue95(from: fall + .seconds(5), until: rise),
-                "A": call.audioLossPercent,
             ]
-        }
+        )
     }
 
     private static let lostReports = AdaptationCase(

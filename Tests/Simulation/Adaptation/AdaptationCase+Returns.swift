@@ -6,10 +6,12 @@ import Wire
 
 extension AdaptationCase {
     /// What a camera sends.
-    private struct Camera {
+    struct Camera {
         var bitrates: [Int]
         var hasTemporalLayers: Bool
 
+        /// As in all cases that say nothing of it.
+        static let standard = Camera(bitrates: MeasuredCall.bitrates, hasTemporalLayers: true)
         /// As `nagare load --simulcast --video-kbps 2500`.
         static let load = Camera(bitrates: [625_000, 1_250_000, 2_500_000], hasTemporalLayers: false)
         /// As Chromium sends 720p.
@@ -21,7 +23,8 @@ extension AdaptationCase {
     }
 
     /// A link that is thin for 20 seconds.
-    private static func thin(
+    /// - Parameter settling: the time of the thin link whose queue does not count, in which what waited leaves.
+    static func thin(
         _ name: String,
         _ setup: String,
         _ camera: Camera,
@@ -29,6 +32,7 @@ extension AdaptationCase {
         low: Double,
         roundTrip: Int = 100,
         queue: Int = 300,
+        queueSeenAfter settling: Interval = .seconds(3),
         audio: CodecParameters = .standard(.opus),
         video: CodecParameters = .standard(.vp8),
         _ gates: [AdaptationGate]
@@ -61,7 +65,7 @@ extension AdaptationCase {
                 "T picture": call.time(to: camera.step(0), after: rise),
                 "T next": call.time(to: camera.step(1), after: rise),
                 "T back": call.time(to: camera.step(2), after: rise),
-                "Q": call.link.queue95(from: fall + .seconds(3), until: rise),
+                "Q": call.link.queue95(from: fall + settling, until: rise),
                 "A": call.audioLossPercent,
             ]
         }

@@ -261,12 +261,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
             return
         }
         switch output {
-        // The writer has counted it.
         case .text(let bytes):
-            pass(
-                orQueue: WaitingFrame(WebSocketFrame(fin: true, opcode: .text, data: bytes), promise: promise),
-                context
-            )
+            write(WebSocketFrame(fin: true, opcode: .text, data: bytes), context, isCounted: true, promise: promise)
         case .close(let close): begin(close, context, promise: promise)
         }
     }
@@ -302,22 +298,19 @@ final class WebSocketHandler: ChannelDuplexHandler {
         closeDeadline = context.eventLoop.scheduleTask(in: limits.closeTimeout) { bound.value.close(promise: nil) }
     }
 
-    /// Writes a frame of the handler's own.
-    private func write(_ frame: WebSocketFrame, _ context: ChannelHandlerContext, promise: EventLoopPromise<Void>?) {
+    /// - Parameter isCounted: The writer has counted it as waiting.
+    private func write(
+        _ frame: WebSocketFrame,
+        _ context: ChannelHandlerContext,
+        isCounted: Bool = false,
+        promise: EventLoopPromise<Void>?
+    ) {
         let next = WaitingFrame(frame, promise: promise)
-        // This may close the channel, now or in a moment.
-        guard writer.mayWait(next.bytes) else {
-            promise?.fail(ChannelError.ioOnClosedChannel)
-            if !hasEnded { context.close(promise: nil) }
-            return
-        }
-        pass(orQueue: next, context)
-    }
-
-    private func pass(orQueue next: WaitingFrame, _ context: ChannelHandlerContext) {
         waitingBytes += next.bytes
-        guard !hasEnded, waitingBytes <= limits.waitingBytesMax else {
-            next.promise?.fail(ChannelError.ioOnClosedChannel)
+        // To count it may close the channel, now or in a moment.
+        let mayWait = isCounted || writer.mayWait(next.bytes)
+        guard mayWait, !hasEnded, waitingBytes <= limits.waitingBytesMax else {
+            promise?.fail(ChannelError.ioOnClosedChannel)
             if !hasEnded { context.close(promise: nil) }
             return
         }
