@@ -79,20 +79,40 @@ final class RedisServer: Sendable {
         let description = "redis-server is not on the PATH: install the package redis-tools."
     }
 
-    /// A port that nothing listens on, and that no other test of the process got. It lies below the ports that the system gives to
-    /// connections, one of which could take it before its server does.
+    /// A port that nothing listens on, and that no other test gets until this process ends. It lies below the ports that
+    /// the system gives to connections, one of which could take it before its server does.
     static func freePort() async throws -> Int {
         for _ in 0..<portsTried {
             let port = nextPort.withLock { next in
                 next = next < ports.upperBound ? next + 1 : ports.lowerBound
                 return next
             }
+            guard Self.claim(port) else { continue }
             let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             guard let listener = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() else { continue }
             try await listener.close()
             return port
         }
         throw NoFreePort()
+    }
+
+    /// Claims a port by an abstract socket that has its number as name, as `harness/ports.py` does: the claim holds in all
+    /// processes of the tests.
+    private static func claim(_ port: Int) -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name = Array("\0nagare-test-port-\(port)".utf8)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
+        let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
+        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, length) == 0
+            }
+        }
+        // One that is bound stays open until this process ends.
+        if !isBound { close(descriptor) }
+        return isBound
     }
 
     private static let ports = 10_000...19_999

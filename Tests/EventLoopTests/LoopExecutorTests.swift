@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 import Wire
 
@@ -66,7 +67,7 @@ struct LoopExecutorTests {
             }
         }
         await host.send([[1, 2, 3]], to: local)
-        #expect(await stream.collect(1) == [true])
+        #expect(try await stream.collect(1) == [true])
         #expect(await host.numbers == [3])
         await host.loop.stop()
     }

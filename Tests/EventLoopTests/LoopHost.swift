@@ -68,13 +68,3 @@ extension DatagramBatch {
         append(to: path, copying: unsafe bytes.span.bytes)
     }
 }
-
-extension AsyncStream where Element: Sendable {
-    /// The next `count` elements.
-    func collect(_ count: Int) async -> [Element] {
-        var elements: [Element] = []
-        var iterator = makeAsyncIterator()
-        while elements.count < count, let element = await iterator.next() { elements.append(element) }
-        return elements
-    }
-}

@@ -1,6 +1,7 @@
 import EventLoop
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -29,7 +30,7 @@ struct SignalTests {
             }
         }
         host.loop.signal()
-        #expect(await events.collect(2) == ["signal", "end"])
+        #expect(try await events.collect(2) == ["signal", "end"])
         await host.loop.stop()
     }
 
@@ -52,10 +53,10 @@ struct SignalTests {
             }
         }
         #expect(signals.value == 8_000)
-        #expect(await stream.collect(1) == [1])
+        #expect(try await stream.collect(1) == [1])
         for _ in 0..<3 { #expect(await host.run { _ in calls.value } == 1) }
         host.loop.signal()
-        #expect(await stream.collect(1) == [2])
+        #expect(try await stream.collect(1) == [2])
         #expect(await host.statistics.wakeUps < 20)
         await host.loop.stop()
     }
@@ -82,7 +83,7 @@ struct SignalTests {
                 }
             }
         }
-        #expect(await stream.collect(1) == [count])
+        #expect(try await stream.collect(1) == [count])
         await host.loop.stop()
     }
 
@@ -105,7 +106,7 @@ struct SignalTests {
             }
         }
         host.loop.signal()
-        #expect(await events.collect(6) == ["signal", "end", "signal", "end", "signal", "end"])
+        #expect(try await events.collect(6) == ["signal", "end", "signal", "end", "signal", "end"])
         await host.loop.stop()
     }
 
@@ -115,7 +116,7 @@ struct SignalTests {
         loop.onSignal = { _ in continuation.yield(true) }
         loop.signal()
         try loop.start()
-        #expect(await stream.collect(1) == [true])
+        #expect(try await stream.collect(1) == [true])
         await loop.stop()
     }
 

@@ -25,7 +25,7 @@ struct SocketTests {
         for start in stride(from: 0, to: count, by: 50) {
             let payloads = (start..<start + 50).map { payload($0) }
             await client.send(payloads, to: address)
-            let returned = await arrivals.collect(50)
+            let returned = try await arrivals.collect(50)
             #expect(returned.map(\.bytes) == payloads)
             #expect(returned.allSatisfy { $0.path.remote == address })
         }
@@ -58,12 +58,12 @@ struct SocketTests {
             let client = try LoopHost("client")
             let local = try await client.open("\(TransportAddress(ip: ip, port: 0))").local
             await client.send([[1]], to: TransportAddress(ip: ip, port: port))
-            let arrival = await arrivals.collect(1)[0]
+            let arrival = try await arrivals.collect(1)[0]
             #expect(arrival.path.remote == local)
             #expect(arrival.path.remote.ip == ip)
             let answers = await client.arrivals()
             await server.send([[2]], to: arrival.path.remote)
-            #expect(await answers.collect(1)[0].bytes == [2])
+            #expect(try await answers.collect(1)[0].bytes == [2])
             await client.loop.stop()
         }
         await server.loop.stop()
@@ -92,7 +92,7 @@ struct SocketTests {
             batch.append(to: NetworkPath(local: LocalEndpoint(.tcp, index: 0), remote: target), [98])
             host.loop.send(batch)
         }
-        for arrival in await arrivals.collect(10) {
+        for arrival in try await arrivals.collect(10) {
             let expected = arrival.bytes[0] % 2 == 0 ? first.local : second.local
             #expect(arrival.path.remote == expected)
         }
@@ -175,7 +175,7 @@ struct SocketTests {
             return batch.overflowed
         }
         #expect(refused == 2)
-        let numbers = await arrivals.collect(34).map { $0.bytes[0] }
+        let numbers = try await arrivals.collect(34).map { $0.bytes[0] }
         #expect(numbers == Array(0..<30) + Array(100..<104))
         await server.loop.stop()
         await client.loop.stop()
@@ -200,7 +200,7 @@ struct SocketTests {
             }
             done.wait()
         }
-        let bytes = await arrivals.collect(count + 1).map { $0.bytes[0] }
+        let bytes = try await arrivals.collect(count + 1).map { $0.bytes[0] }
         let place = try #require(bytes.firstIndex(of: 1))
         #expect(place <= most, "the quiet socket waits for one turn at most")
         await server.loop.stop()

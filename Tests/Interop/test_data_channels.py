@@ -197,10 +197,14 @@ def test_clients_that_acknowledge_all_but_one_chunk_are_ended_and_free_their_mem
                 await member.leave()
         return ended, stay
 
-    node = own_node()
+    # The history of ended connections grows up to its own bound.
+    node = own_node("--history-hours", "0")
     # The first clients make resident what the node keeps for good.
     in_a_thread(withhold(1, 0))
     before = peak = node.resident_kibibytes()
+    # Tables grow to what so many pairs need.
+    in_a_thread(withhold(pairs, 0))
+    allocated = node.allocated_kibibytes()
     with ThreadPoolExecutor(1) as thread:
         running = thread.submit(asyncio.run, withhold(pairs, 75))
         while not running.done():
@@ -217,6 +221,12 @@ def test_clients_that_acknowledge_all_but_one_chunk_are_ended_and_free_their_mem
         "the return of the memory",
         60,
         describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
+    )
+    wait_until(
+        lambda: node.allocated_kibibytes() - allocated <= 256,
+        "the return of what was allocated",
+        60,
+        describe=lambda: f"{allocated} KiB before, and now {node.allocated_kibibytes()}",
     )
 
 

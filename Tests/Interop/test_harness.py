@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
 import time
 from contextlib import nullcontext
 from dataclasses import replace
@@ -14,11 +16,12 @@ import pytest
 from harness.clocks import ClockMissed, assert_clock
 from harness.impair import Timeline, assert_plays
 from harness.load import assert_lossless, report_of
-from harness.machine import PatientClock, Wait
+from harness.machine import DropMeter, PatientClock, Wait
 from harness.network import CLIENT_ADDRESS_6, Network, run
 from harness.node import Node
 from harness.peers import Peer
 from harness.playback import Playback, clocks_missed, facts_broken
+from harness.ports import LOOPBACK
 from harness.proxy import Proxy
 from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
 from harness.waiting import wait_until
@@ -194,6 +197,19 @@ def test_packets_that_the_kernel_dropped_prove_nothing() -> None:
     assert facts_broken(playback(0, lost=4, kernel_drops=3))
 
 
+def test_drops_count_at_the_sockets_of_the_tests_own_programs_only() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as full, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        full.bind((LOOPBACK, 0))
+        with subprocess.Popen(["sleep", "60"]) as other:
+            here, there = DropMeter(), DropMeter(other.pid)
+            for _ in range(100):
+                sender.sendto(bytes(1_000), full.getsockname())
+            assert 90 <= here.read() < 100
+            assert there.read() == 0
+            other.kill()
+
+
 def timeline(waited: float = 0.0, frames: int = 15, frozen: float = 0.0, concealed: int = 0) -> Timeline:
     """Ten seconds of a viewer's numbers, with so many frames and so much concealed sound in each half second."""
     samples = [
@@ -215,9 +231,9 @@ def test_waits_explain_a_bad_timeline_and_the_row_tells_otherwise(changes: dict[
         assert missed.value.is_starved is is_starved
 
 
-def report(lost: int = 0, waiting: float = 0.0, drops: int = 0, **changes: object) -> dict:
+def report(lost: int = 0, withheld: int = 0, waiting: float = 0.0, drops: int = 0, **changes: object) -> dict:
     """The report of a run of the load generator."""
-    video = {"packetsReceived": 900, "packetsLost": lost, "packetsWithheld": 0, "subscribersSilent": 0}
+    video = {"packetsReceived": 900, "packetsLost": lost, "packetsWithheld": withheld, "subscribersSilent": 0}
     generator = {"waitingShare": waiting, "sendDrops": 0, "receiveDrops": drops}
     return {"disconnections": {}, "failures": {}, "window": {"video": video, "generator": generator}, **changes}
 
@@ -226,7 +242,10 @@ def report(lost: int = 0, waiting: float = 0.0, drops: int = 0, **changes: objec
     "given, is_fact",
     [
         (report(lost=1), True),
-        (report(lost=1, waiting=0.2), False),
+        (report(lost=1, waiting=0.2), True),
+        (report(withheld=1), True),
+        (report(withheld=1, waiting=0.2), False),
+        (report(lost=1, withheld=1, waiting=0.2), True),
         (report(lost=1, drops=1), False),
         (report(waiting=0.2), None),
         (report(waiting=0.2, disconnections={"TIMEOUT": 1}), True),

@@ -35,6 +35,7 @@ def test_clients_that_read_nothing_take_bounded_memory_and_give_it_back(
     # The first clients make resident what the node keeps for good.
     assert unread_calls(node, calls=2, seconds=1, tls=tls)
     before = peak = node.resident_kibibytes()
+    allocated = node.allocated_kibibytes()
     delivered: list[int] = []
     attack = threading.Thread(target=lambda: delivered.append(unread_calls(node, seconds=6, tls=tls)))
     attack.start()
@@ -51,6 +52,12 @@ def test_clients_that_read_nothing_take_bounded_memory_and_give_it_back(
         "the return of the memory",
         60,
         describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
+    )
+    wait_until(
+        lambda: node.allocated_kibibytes() - allocated <= 1024,
+        "the return of what was allocated",
+        60,
+        describe=lambda: f"{allocated} KiB before, and now {node.allocated_kibibytes()}",
     )
     assert httpx.get(f"{node.admin}/livez").status_code == 200
 

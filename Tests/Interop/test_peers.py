@@ -36,9 +36,7 @@ def test_a_peer_publishes_and_chromium_plays(
     receiver = transport()
     viewer = open_page(node.origin)
     viewer.open_channel(channel)
-    # aiortc's sender reports have the time of encoding, which takes long for a large picture on a busy machine.
-    small = ("--size", "160x90") if kind == "aiortc" else ()
-    publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec, *small)
+    publisher = peer(kind, "publish", f"{node.origin}/whip/{channel}?name={kind}", codec)
     publisher.wait("connected", 10)
     viewer.watched()
     receiver.wait_until_live()

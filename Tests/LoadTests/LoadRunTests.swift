@@ -92,6 +92,9 @@ struct LoadRunTests {
         let viewers = try #require(window.viewers)
         #expect(viewers.map(\.number) == [1, 2])
         #expect(viewers.allSatisfy { $0.linkDrops == 0 && $0.kilobitsPerSecond > 0 }, "\(report.table)")
+        // A generator without a free processor takes frames late.
+        let isBusy = window.generator.waitingShare.map { $0 > 0.1 } ?? false
+        #expect(isBusy || viewers.allSatisfy { $0.freezes == 0 }, "\(report.table)")
         #expect(window.packetsLost == 0)
         await node.shutdown()
     }

@@ -85,7 +85,7 @@ enum MediaBench {
             receive: playing.map { track(mid: $0.mid, ssrc: $0.ssrc, kind: $0.kind) },
             send: publishing.map { slot(mid: $0.mid, ssrc: $0.ssrcs[0], kind: $0.kind) }
         )
-        #expect(await client.events.collect(1) == [.connected(over: .udp)])
+        #expect(try await client.events.collect(1) == [.connected(over: .udp)])
         return client
     }
 

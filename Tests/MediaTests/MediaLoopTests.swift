@@ -24,7 +24,7 @@ struct MediaLoopTests {
         #expect(statistics.isConnected)
         #expect(statistics.path?.remote.ip == TransportAddress(text)?.ip)
         await media.removePeer(client.id)
-        #expect(await client.events.collect(1) == [.closed(.closedByPeer)])
+        #expect(try await client.events.collect(1) == [.closed(.closedByPeer)])
         #expect(await media.statistics(of: client.id) == nil)
         await media.shutdown()
         #expect(log.all.map(\.0) == [client.id, client.id])
@@ -53,7 +53,7 @@ struct MediaLoopTests {
         for burst in 0..<10 {
             let payloads = (0..<30).map { [UInt8(burst), UInt8($0), 0xAA] }
             try await publisher.send(payloads, on: mid, parameters: published, first: UInt16(1000 + burst * 30))
-            for stream in streams { #expect(await stream.collect(30) == payloads) }
+            for stream in streams { #expect(try await stream.collect(30) == payloads) }
         }
         let metrics = await media.metrics()
         #expect(metrics.forwarder.rtpReceived == 300)
@@ -119,7 +119,7 @@ struct MediaLoopTests {
         #expect(log.sizes.last == 3)
         #expect(log.all.suffix(3).allSatisfy { $0.1 == .closed(.requested) })
         for client in clients {
-            #expect(await client.events.collect(1) == [.closed(.closedByPeer)])
+            #expect(try await client.events.collect(1) == [.closed(.closedByPeer)])
             await client.stop()
         }
     }

@@ -4,6 +4,7 @@ import Forwarding
 import Foundation
 import MediaTypes
 import Synchronization
+import TestSupport
 import Testing
 import Wire
 
@@ -172,7 +173,7 @@ struct NodeLinkTests {
         for burst in 0..<10 {
             let payloads = (0..<20).map { [UInt8](repeating: UInt8(burst), count: $0 * 40 + 1) }
             try await bench.send(payloads, first: UInt16(1_000 + burst * 20))
-            for stream in streams { #expect(await stream.collect(20) == payloads) }
+            for stream in streams { #expect(try await stream.collect(20) == payloads) }
         }
         #expect(bench.origins.requests.count == 1, "one for both loops")
         let sent = await bench.loop(0).metrics()
@@ -318,7 +319,7 @@ struct NodeLinkTests {
         let stream = await viewer.payloads(on: NodesBench.mid)
         try await bench.play(viewer, on: bench.loop(1))
         try await bench.send([[7]], first: 1)
-        #expect(await stream.collect(1) == [[7]])
+        #expect(try await stream.collect(1) == [[7]])
         await bench.end([viewer])
     }
 

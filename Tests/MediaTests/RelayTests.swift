@@ -82,7 +82,7 @@ struct RelayTests {
         for burst in 0..<10 {
             let payloads = (0..<30).map { [UInt8(burst), UInt8($0), 0xAA] }
             try await bench.send(payloads, first: UInt16(1_000 + burst * 30))
-            for stream in streams { #expect(await stream.collect(30) == payloads) }
+            for stream in streams { #expect(try await stream.collect(30) == payloads) }
         }
         let origin = await bench.loop(0).metrics()
         #expect(origin.forwarder.packetsRelayed == 600, "once a loop, not once a viewer")
@@ -117,7 +117,7 @@ struct RelayTests {
         try await bench.play(viewer, on: 1)
         try await eventually("the publisher is asked for a key frame") { await bench.publisher.takeKeyFrameRequest() }
         try await bench.send([otherFrame, keyFrame, otherFrame], first: 3)
-        #expect(await stream.collect(2) == [keyFrame, otherFrame], "from the key frame on")
+        #expect(try await stream.collect(2) == [keyFrame, otherFrame], "from the key frame on")
         await bench.end([viewer])
     }
 
@@ -128,7 +128,7 @@ struct RelayTests {
         let last = await viewers[1].payloads(on: RelayBench.mid)
         await bench.loop(1).removePeer(viewers[0].id)
         try await bench.send([[1]], first: 1)
-        #expect(await last.collect(1) == [[1]], "one viewer is left")
+        #expect(try await last.collect(1) == [[1]], "one viewer is left")
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 1)
         await bench.loop(1).removePeer(viewers[1].id)
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)
@@ -150,7 +150,7 @@ struct RelayTests {
         try await bench.play(viewer, on: 1)
         let stream = await viewer.payloads(on: RelayBench.mid)
         try await bench.send([[1]], first: 1)
-        #expect(await stream.collect(1) == [[1]])
+        #expect(try await stream.collect(1) == [[1]])
         await bench.loop(0).removePeer(bench.publisher.id)
         #expect(await bench.loop(0).holdsNothing)
         try await bench.play(viewer, on: 1, false)
@@ -161,7 +161,7 @@ struct RelayTests {
             to: PlacedTrack(track: TrackID(peer: next.id, mid: RelayBench.mid), location: bench.loop(0).location)
         )
         try await next.send([[2]], on: RelayBench.mid, parameters: bench.published, first: 500)
-        #expect(await stream.collect(1) == [[2]])
+        #expect(try await stream.collect(1) == [[2]])
         await bench.end([viewer, next])
     }
 
@@ -215,7 +215,7 @@ struct RelayTests {
         var streams: [AsyncStream<[UInt8]>] = []
         for viewer in viewers { streams.append(await viewer.payloads(on: RelayBench.mid)) }
         try await bench.send([[1], [2]], first: 1)
-        for stream in streams { #expect(await stream.collect(2) == [[1], [2]]) }
+        for stream in streams { #expect(try await stream.collect(2) == [[1], [2]]) }
         #expect(await bench.loop(0).metrics().forwarder.packetsRelayed == 2)
         await bench.end(viewers)
     }
@@ -234,8 +234,8 @@ struct RelayTests {
         ]
         try await bench.send([[1]], first: 1)
         try await other.send([[2]], on: RelayBench.mid, parameters: bench.published, first: 1)
-        #expect(await streams[0].collect(1) == [[1]])
-        #expect(await streams[1].collect(1) == [[2]])
+        #expect(try await streams[0].collect(1) == [[1]])
+        #expect(try await streams[1].collect(1) == [[2]])
         await bench.end(viewers + [other])
     }
 
@@ -255,7 +255,7 @@ struct RelayTests {
         while await bench.relay(0).packetDrops < 100 {
             let payloads = (0..<30).map { [UInt8](repeating: UInt8($0), count: 1_000) }
             try await bench.send(payloads, first: sent)
-            #expect(await nearStream.collect(30) == payloads)
+            #expect(try await nearStream.collect(30) == payloads)
             sent += 30
         }
         let full = await bench.relay(0)

@@ -150,12 +150,3 @@ struct NodePeer {
         RemoteTransport(credentials: credentials, fingerprints: [media.fingerprint], localRole: .client)
     }
 }
-
-extension AsyncStream where Element: Sendable {
-    func collect(_ count: Int) async -> [Element] {
-        var elements: [Element] = []
-        var iterator = makeAsyncIterator()
-        while elements.count < count, let element = await iterator.next() { elements.append(element) }
-        return elements
-    }
-}

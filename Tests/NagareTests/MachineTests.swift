@@ -36,11 +36,13 @@ import Wire
     @Test func `the process metrics are plausible`() throws {
         let metrics = try #require(ProcessMetrics.current())
         #expect(metrics.residentBytes > 1_000_000)
+        #expect(metrics.allocatedBytes > 100_000 && metrics.allocatedBytes < metrics.virtualBytes)
         #expect(metrics.openFileDescriptors >= 3)
         #expect(metrics.fileDescriptorsMax >= metrics.openFileDescriptors)
         #expect(metrics.startTime > 1_600_000_000)
         var page = MetricsPage()
         metrics.add(to: &page)
         #expect(page.text.contains("\nprocess_resident_memory_bytes \(metrics.residentBytes)\n"))
+        #expect(page.text.contains("\nnagare_allocated_bytes \(metrics.allocatedBytes)\n"))
     }
 }

@@ -28,5 +28,26 @@ public func eventually(
     }
 }
 
+extension AsyncStream where Element: Sendable {
+    /// The next `count` elements, or those before the stream's end.
+    /// - Throws: ``ConditionNotMet`` when they have not come after the time of ``eventually(_:file:line:_:)``.
+    public func collect(_ count: Int, file: StaticString = #fileID, line: UInt = #line) async throws -> [Element] {
+        try await withThrowingTaskGroup(of: [Element].self) { group in
+            defer { group.cancelAll() }
+            group.addTask {
+                var elements: [Element] = []
+                var iterator = makeAsyncIterator()
+                while elements.count < count, let element = await iterator.next() { elements.append(element) }
+                return elements
+            }
+            group.addTask {
+                try await eventually("\(count) elements of a stream are there", file: file, line: line) { false }
+                return []
+            }
+            return try await group.next() ?? []
+        }
+    }
+}
+
 /// The longest wait for one condition. The time limits of the suites are longer.
 private let waitLimit = Duration.seconds(60)

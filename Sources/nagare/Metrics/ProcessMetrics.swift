@@ -1,11 +1,14 @@
+import EventLoop
 import Foundation
 import Glibc
 import Metrics
 
-/// The process metrics of Prometheus' client libraries.
+/// The process metrics of Prometheus' client libraries, and what of the memory is allocated.
 struct ProcessMetrics: Equatable {
     var cpuSeconds: Double
     var residentBytes: Int
+    /// Bytes that are allocated and not freed. The C library keeps some of what is freed, so the resident memory does not tell.
+    var allocatedBytes: Int
     var virtualBytes: Int
     var openFileDescriptors: Int
     var fileDescriptorsMax: Int
@@ -27,6 +30,7 @@ struct ProcessMetrics: Equatable {
         return Self(
             cpuSeconds: Double(stat.cpuTicks) / ticks,
             residentBytes: stat.residentBytes,
+            allocatedBytes: FreeMemory.bytes.allocated,
             virtualBytes: stat.virtualBytes,
             openFileDescriptors: descriptors,
             fileDescriptorsMax: known ? Int(clamping: limit.rlim_cur) : 0,
@@ -37,6 +41,7 @@ struct ProcessMetrics: Equatable {
     func add(to page: inout MetricsPage) {
         page.addCounter("process_cpu_seconds_total", help: "Processor time used, in seconds.", seconds: cpuSeconds)
         page.addGauge("process_resident_memory_bytes", help: "Memory in use, in bytes.", residentBytes)
+        page.addGauge("nagare_allocated_bytes", help: "Memory allocated and not freed, in bytes.", allocatedBytes)
         page.addGauge("process_virtual_memory_bytes", help: "Address space in use, in bytes.", virtualBytes)
         page.addGauge("process_open_fds", help: "File descriptors open.", openFileDescriptors)
         page.addGauge("process_max_fds", help: "The limit on open file descriptors.", fileDescriptorsMax)

@@ -71,14 +71,16 @@ def channels_without_media(node: Node) -> int:
     lock = threading.Lock()
     with httpx.Client(timeout=5) as client:
 
-        def publish(number: int) -> None:
+        def publish(number: int) -> bool:
             with lock:
                 address = next(addresses)
-            client.post(
+            response = client.post(
                 f"{node.origin}/whip/without-media-{number}",
                 content=body,
                 headers={"Content-Type": "application/sdp", "X-Forwarded-For": address},
             )
+            # A client that asks too often is refused.
+            return response.status_code in (201, 429, 503)
 
         return _until(time.monotonic() + SECONDS, publish)
 

@@ -1,7 +1,8 @@
 """The ledger of verdicts: one line of JSON for each run of a row, in `artifacts/ledger.jsonl` of the repository.
 
 `python -m harness.ledger` prints the rows with more than two inconclusive runs among their last twenty. Such a row proves too
-little for its time: make it a fact, or put it on the soak list by a reviewed commit.
+little for its time: make it a fact, or put it on the soak list by a reviewed commit. Runs beside a load on purpose belong in
+another ledger: `NAGARE_LEDGER=FILE ops/test interop`.
 """
 
 from __future__ import annotations

@@ -54,6 +54,49 @@ def waited(processes: set[int]) -> dict[tuple[int, int], float]:
     return seconds
 
 
+def socket_drops(processes: set[int]) -> dict[int, int]:
+    """Datagrams that the kernel has dropped at full receive buffers, by the inode of each UDP socket of the processes."""
+    tables: dict[str, dict[int, int]] = {}
+    found: dict[int, int] = {}
+    for process in processes:
+        folder = PROC / str(process)
+        try:
+            # Each network namespace has a table of its own.
+            namespace = os.readlink(folder / "ns/net")
+            if namespace not in tables:
+                lines = [line.split() for name in ("udp", "udp6") for line in (folder / "net" / name).read_text().splitlines()]
+                tables[namespace] = {int(words[9]): int(words[-1]) for words in lines if words[0] != "sl"}
+            opened = {_inode(folder / "fd" / name) for name in os.listdir(folder / "fd")}
+        except OSError:
+            continue  # The process has ended.
+        found |= {inode: drops for inode, drops in tables[namespace].items() if inode in opened}
+    return found
+
+
+def _inode(descriptor: Path) -> int | None:
+    """The inode of a socket, None of anything else."""
+    try:
+        target = os.readlink(descriptor)
+    except OSError:
+        return None  # It was closed.
+    return int(target[len("socket:[") : -1]) if target.startswith("socket:[") else None
+
+
+@dataclass
+class DropMeter:
+    """Counts what the kernel drops at the sockets of the test's own programs from now on, while the sockets are open."""
+
+    root: int = field(default_factory=os.getpid)
+
+    def __post_init__(self) -> None:
+        self.before = socket_drops(descendants(self.root))
+
+    def read(self) -> int:
+        """The datagrams that were dropped until now."""
+        after = socket_drops(descendants(self.root))
+        return sum(drops - self.before.get(inode, 0) for inode, drops in after.items())
+
+
 def stolen_seconds() -> float:
     """Seconds since the start of the machine in which its host ran others on its processors, of all of them together."""
     try:

@@ -43,6 +43,7 @@ LATENESS_P99_MILLISECONDS_MAX = LATENCY_P99_MILLISECONDS_MAX / 2
 UNATTACKED = "no attack yet"
 # What a node keeps of what clients made it resident: tables, and what the allocator cannot give back.
 KEPT_KIBIBYTES_MAX = 16 * 1024
+ALLOCATED_KIBIBYTES_MAX = 1024
 KEPT_SECONDS_MAX = 60
 # A real attacker has a machine of its own. Here it has a lower priority than the node and the honest clients, so that the
 # kernel's scheduling does not affect the result.
@@ -156,8 +157,9 @@ class Outcome:
     progress: list[str]
     # The 99th percentile of the latency during each attack, in milliseconds.
     late: dict[str, float]
-    # What the node's resident memory grew by from before the attacks until after the call, in KiB.
+    # What the node's memory grew by from before the attacks until after the call, in KiB: what is resident, and what is allocated.
     kept_kibibytes: int
+    allocated_kibibytes: int
 
 
 def _attack(attacks: dict[str, Attack], node: Node, results: multiprocessing.connection.Connection) -> None:
@@ -208,7 +210,7 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack], authority: Path
         wait_until(lambda: node.total("nagare_slots{") >= 2 * VIEWERS, "the call", 20, describe=node.log_tail)
         # Media is measured before the first attack, too.
         time.sleep(1)
-        resident = node.resident_kibibytes()
+        resident, allocated = node.resident_kibibytes(), node.allocated_kibibytes()
         # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
         newcomers = Newcomers(node, authority)
@@ -230,14 +232,15 @@ def attack_during_a_call(node: Node, attacks: dict[str, Attack], authority: Path
             load.wait(10)
     lines = progress.during(seen)
     report = report_of(load.returncode, output, "\n".join(lines))
-    kept = _kept(node, resident)
-    return Outcome(report, newcomers, seen, lines, progress.late(seen), kept)
+    kept = _kept(node.resident_kibibytes, resident, KEPT_KIBIBYTES_MAX)
+    held = _kept(node.allocated_kibibytes, allocated, ALLOCATED_KIBIBYTES_MAX)
+    return Outcome(report, newcomers, seen, lines, progress.late(seen), kept, held)
 
 
-def _kept(node: Node, before: int) -> int:
-    """What the node's memory grew by, in KiB. It has a minute to give it back."""
+def _kept(kibibytes: Callable[[], int], before: int, most: int) -> int:
+    """What a figure of the node's memory grew by, in KiB. It has a minute to fall."""
     end = time.monotonic() + KEPT_SECONDS_MAX
-    while (kept := node.resident_kibibytes() - before) > KEPT_KIBIBYTES_MAX and time.monotonic() < end:
+    while (kept := kibibytes() - before) > most and time.monotonic() < end:
         time.sleep(1)
     return kept
 
@@ -254,6 +257,8 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     assert not failures, f"{len(newcomers.joins)} newcomers joined, and some failed: {failures[:5]}"
     kept = outcome.kept_kibibytes
     assert kept <= KEPT_KIBIBYTES_MAX, f"the node keeps {kept} KiB of the attacks {list(attacks)}"
+    held = outcome.allocated_kibibytes
+    assert held <= ALLOCATED_KIBIBYTES_MAX, f"{held} KiB of the attacks {list(attacks)} are still allocated"
     # Every attack had newcomers.
     joined = {attacked.at(one.began) for one in newcomers.joins}
     assert joined >= set(attacks), f"no newcomers during {set(attacks) - joined}"

@@ -135,6 +135,11 @@ class Node:
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
 
+    def allocated_kibibytes(self) -> int:
+        """The memory that the program has allocated and not freed. Unlike the resident memory it does not depend on how the C
+        library's arenas were used."""
+        return int(self.total("nagare_allocated_bytes")) // 1024
+
     def terminate(self) -> tuple[int, float]:
         """Sends SIGTERM; the exit code and the seconds until the end of the process."""
         began = time.monotonic()

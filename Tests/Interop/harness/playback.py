@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from typing import Any, Callable
 
 from .clocks import ClockMissed
-from .machine import Wait, WaitMeter
-from .transport import SKEW_SECONDS_MAX, Arrivals, Miss, TransportViewer, kernel_drops
+from .machine import DropMeter, Wait, WaitMeter
+from .transport import SKEW_SECONDS_MAX, Arrivals, Miss, TransportViewer
 
 Look = Callable[[], dict[str, Any]]
 
@@ -82,7 +82,7 @@ def observe(
     first, sent_first = look(), sent() if sent else None
     if transport:
         transport.take(0)
-    meter, drops, began = WaitMeter(), kernel_drops(), time.monotonic()
+    meter, drops, began = WaitMeter(), DropMeter(), time.monotonic()
     skews: list[float] = []
     waits: list[Wait] = []
     unexcused = 0
@@ -118,7 +118,7 @@ def observe(
         skew=statistics.median(skews) if skews else None,
         last=last,
         waits=waits,
-        kernel_drops=kernel_drops() - drops,
+        kernel_drops=drops.read(),
         arrivals=transport.take(time.monotonic() - began) if transport else None,
         sent_per_second=(
             grown(sent_first, sent_last, "frames") / ((sent_last["at"] - sent_first["at"]) / 1000)

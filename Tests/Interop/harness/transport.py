@@ -9,7 +9,6 @@ from __future__ import annotations
 import statistics
 import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from .peers import Program
 from .waiting import wait_until
@@ -248,14 +247,3 @@ class TransportViewer(Program):
             )
 
         wait_until(look, "media in real time", seconds, interval=1.0)
-
-
-def kernel_drops() -> int:
-    """Datagrams that the kernel has dropped at full receive buffers since its start (`/proc/net/snmp`)."""
-    try:
-        names, values = (
-            line.split()[1:] for line in Path("/proc/net/snmp").read_text().splitlines() if line.startswith("Udp:")
-        )
-    except (OSError, ValueError):
-        return 0
-    return int(dict(zip(names, values)).get("RcvbufErrors", 0))

@@ -2,9 +2,12 @@
 
 A row that breaks a fact is failed, always. A row that misses a clock (`harness.clocks`, or a time limit of a library) is
 failed when the machine was within the limits of `harness.machine`, and inconclusive otherwise. Inconclusive rows run again by
-themselves at the end, after a wait for a quiet machine, at most three times: two passes make the row passed; a broken fact, a
-clock that was missed on a quiet machine, or no two passes make it failed. A pass counts on any machine: one without a free
-processor makes clocks be missed, and never be kept. Each run is a line of the ledger (`harness.ledger`).
+themselves at the end, after a wait for a quiet machine, at most three times: two passes within the limits make the row passed; a
+broken fact, a clock that was missed on a quiet machine, or no two such passes make it failed. Each run is a line of the ledger
+(`harness.ledger`).
+
+A clock may bring evidence of its own, of the interval that it judges: a program of the row that waited longer than the bound
+has room for, or a generator whose own timers were late. That evidence decides in place of the whole row's, both ways.
 
 Rows that a reviewed commit put on the soak list (`@pytest.mark.soak("reason")`) are left out, and run with `--soak TIMES`
 only, which prints how often each one passed.
@@ -57,7 +60,8 @@ def settled(runs: list[Run]) -> bool | None:
     """Whether a row that was inconclusive has passed by its later runs; None while another run has to tell."""
     if any(one.verdict == "failed" for one in runs):
         return False
-    if sum(one.verdict == "passed" for one in runs) >= PASSES_NEEDED:
+    # Attackers without a processor attack little, so a pass beyond the limits proves too little as well.
+    if sum(one.verdict == "passed" and one.starvation.is_within_limits for one in runs) >= PASSES_NEEDED:
         return True
     return False if len(runs) >= RUNS_MAX else None
 
