@@ -67,7 +67,7 @@ package enum DataFigures {
             name: "bulk to one client",
             unit: "Gbit/s",
             value: bits / times.map(\.node).median,
-            goal: 2,
+            goal: 7.5,
             isLeast: true,
             bothEnds: bits / times.map { $0.node + $0.clients }.median
         )

@@ -65,6 +65,12 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
         self.metadataJSON = metadataJSON
     }
 
+    /// What a list may have at most, in words for the reasons of refusals.
+    public static var bounds: String {
+        "\(filtersMax) forwarding filters, \(rulesMax) rules and \(valuesMax) values in all, "
+            + "texts of \(textBytesMax) bytes and metadata of \(metadataBytesMax) bytes"
+    }
+
     /// Its part of ``rulesMax``.
     public var ruleCount: Int { rules.reduce(0) { $0 + max($1.count, 1) } }
     /// Its part of ``valuesMax``.

@@ -138,7 +138,7 @@ public struct Association: ~Copyable, Sendable {
     /// Bytes that were sent and are not yet acknowledged up to their number, with the memory of each chunk's entry.
     public var outstandingBytes: Int { sender.chunks.heldBytes }
     /// Steps of work that the peer has caused: chunks that were read, and entries that were looked at or moved because of them. A peer
-    /// may cause 4,000,000 a second, and 1,000,000 at once.
+    /// may cause 4,000,000 a second, and 300,000 at once.
     public var workSteps: UInt64 { work.steps }
 
     /// When to call ``handleTimeout(at:)`` next.

@@ -46,7 +46,7 @@ struct APIFailure: Error, Hashable {
                 "The forwarding filter has another version; list it again."
             )
         case .filtersTooLarge:
-            self.init(400, "FORWARDING-FILTER-TOO-LARGE", "There are too many forwarding filters, or one is too large.")
+            self.init(400, "FORWARDING-FILTER-TOO-LARGE", HTTPFailure(error).sentence)
         case .spotlightNumberInvalid:
             self.init(400, "INVALID-PARAMETER", "\"spotlight_number\" must be a whole number from 1 to 8.")
         case .spotlightUnused: self.init(409, "SPOTLIGHT-NOT-USED", "The connection did not join with spotlight.")

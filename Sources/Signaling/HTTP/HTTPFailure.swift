@@ -72,7 +72,7 @@ struct HTTPFailure: Error {
             self.init(.conflict, "A filter of this name exists; update it, or choose another name.")
         case .filterVersionMismatch: self.init(.conflict, "The filter has another version; read it again.")
         case .filtersTooLarge:
-            self.init(.unprocessableContent, "The filters exceed the server's limits; use fewer or shorter ones.")
+            self.init(.unprocessableContent, "A list may have at most \(ForwardingFilter.bounds).")
         case .spotlightNumberInvalid:
             let numbers = Spotlight.numbers
             let range = "\(numbers.lowerBound) to \(numbers.upperBound)"

@@ -1,18 +1,23 @@
-"""Offers and answers that exhaust shared resources: payload types, and the time to create descriptions."""
+"""Offers and answers that exhaust shared resources: payload types, and the time to read and create descriptions."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import json
 import time
 
 import httpx
+import websockets.exceptions
+import websockets.sync.client
 from aiortc import RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import AudioStreamTrack
 from websockets.asyncio.client import ClientConnection, connect
 
 from attacks import SECONDS, Attack, Deliveries
+from attacks.data import name
+from attacks.signaling import in_parallel
 from harness.node import Node
 from harness.offers import FINGERPRINT, SDP, offer
 
@@ -118,12 +123,40 @@ def offer_churn(node: Node) -> int:
     return asyncio.run(_churn(node))
 
 
+def renegotiations(node: Node) -> int:
+    """Clients of 1:1 calls that pass the node offer again and again, with another ICE user each time, as often as it answers."""
+    url, headers = node.signaling.replace("/signaling", "/relay"), {"X-Forwarded-For": "198.51.100.9"}
+
+    def act(end: float, delivered: Deliveries) -> None:
+        # The node ends a client that sends too often, which comes again.
+        with contextlib.suppress(websockets.exceptions.ConnectionClosed), websockets.sync.client.connect(
+            url, open_timeout=5, max_size=None, additional_headers=headers
+        ) as socket:
+
+            def ask(message: dict, answer: str) -> None:
+                socket.send(json.dumps(message))
+                while json.loads(socket.recv(timeout=5))["type"] != answer:
+                    pass
+
+            ask({"type": "register", "roomId": name(), "media": "server"}, "accept")
+            ask({"type": "offer", "sdp": offer("sendrecv")}, "answer")
+            for number in itertools.count():
+                if time.monotonic() >= end:
+                    return
+                ask({"type": "offer", "sdp": offer("sendrecv", ufrag=f"user{number}")}, "answer")
+                delivered.add()
+
+    return in_parallel(4, act)
+
+
 ATTACKS: dict[str, Attack] = {
     "odd payload formats": odd_payload_formats,
     "offer churn": offer_churn,
+    "renegotiations": renegotiations,
 }
 
 LEAST = {
     "odd payload formats": 45,
     "offer churn": 1_000,
+    "renegotiations": 3_000,
 }

@@ -89,17 +89,20 @@ private struct APIBench {
     }
 
     /// Status and error type of an operation that fails.
+    @discardableResult
     func refusal(
         _ operation: String,
         _ arguments: JSONValue = [:],
         is expected: (status: Int, type: String),
         _ location: SourceLocation = #_sourceLocation
-    ) async throws {
+    ) async throws -> String {
         let response = try await post("Sora_20260101.\(operation)", arguments.text)
         let body = try JSONValue(parsing: response.text)
-        #expect(body["error_reason"]?.string?.isEmpty == false, sourceLocation: location)
+        let reason = body["error_reason"]?.string ?? ""
+        #expect(!reason.isEmpty, sourceLocation: location)
         #expect(response.status.code == expected.status, sourceLocation: location)
         #expect(body["error_type"]?.string == expected.type, sourceLocation: location)
+        return reason
     }
 
     var both: JSONValue { ["channel_id": "lobby", "connection_id": .string(publisher)] }
@@ -261,6 +264,25 @@ struct AdminAPITests {
                 )
                 try await api.call("ListForwardingFilters", .object(place), is: [])
             }
+        }
+    }
+
+    @Test func `a list of filters that is too large is refused with its bounds`() async throws {
+        try await APIBench.run { api in
+            let rule: JSONValue = ["field": "kind", "operator": "is_in", "values": ["audio"]]
+            let filter = { (name: String, rules: Int) -> JSONValue in
+                [
+                    "channel_id": "lobby", "name": .string(name), "priority": 5,
+                    "rules": .array(Array(repeating: [rule], count: rules)),
+                ]
+            }
+            _ = try await api.call("CreateChannelForwardingFilter", filter("a", 60))
+            let reason = try await api.refusal(
+                "CreateChannelForwardingFilter",
+                filter("b", 5),
+                is: (400, "FORWARDING-FILTER-TOO-LARGE")
+            )
+            #expect(reason.contains("32 forwarding filters, 64 rules and 1024 values in all"))
         }
     }
 
