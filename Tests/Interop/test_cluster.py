@@ -532,10 +532,10 @@ def test_connections_without_a_hello_keep_no_node_out(own_cluster: Cluster, join
     held: list[socket.socket] = []
     try:
         for name, node in cluster.nodes.items():
-            for _ in range(100):
+            for _ in range(640):
                 held.append(socket.create_connection((LOOPBACK, cluster.links[name]), 5, ("127.0.0.66", 0)))
             # Eight of one address stay, until they have been silent for five seconds.
-            wait_until(lambda: node.total("nagare_cluster_link_crowded_total") >= 80, "refused connections", 10)
+            wait_until(lambda: node.total("nagare_cluster_link_crowded_total") >= 600, "refused connections", 10)
         join("sendonly", at=cluster["a"], video_codec_type="VP8").connected()
         join("recvonly", at=cluster["c"]).connected()
         cluster.await_members(channel, 2, at="ac")

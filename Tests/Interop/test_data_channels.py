@@ -182,7 +182,7 @@ def test_a_client_that_floods_its_association_is_ended_alone(
 def test_clients_that_acknowledge_all_but_one_chunk_are_ended_and_free_their_memory(
     own_node: Callable[..., Node]
 ) -> None:
-    pairs = 8
+    pairs = 10
 
     async def withhold(count: int, seconds: float) -> tuple[list[bool], list[bool]]:
         """Whether the node ends the association of each receiver within some seconds, and whether each sender stays."""

@@ -75,17 +75,17 @@ struct CapacityHint: ~Copyable, Sendable {
     mutating func reset() { self = CapacityHint() }
 
     private var median: Double {
-        // The value that half of the others are below; sixteen values make 256 comparisons at most.
+        // Sorted by insertion, where no allocation is needed.
+        var sorted = InlineArray<16, Double>(repeating: 0)
         for index in 0..<samples.count {
-            let value = samples[index].rate
-            var below = 0
-            var equal = 0
-            for other in 0..<samples.count {
-                let rate = samples[other].rate
-                if rate < value { below += 1 } else if rate == value { equal += 1 }
+            let rate = samples[index].rate
+            var hole = index
+            while hole > 0, sorted[hole - 1] > rate {
+                sorted[hole] = sorted[hole - 1]
+                hole -= 1
             }
-            if below <= samples.count / 2, below + equal > samples.count / 2 { return value }
+            sorted[hole] = rate
         }
-        return samples[0].rate
+        return sorted[samples.count / 2]
     }
 }

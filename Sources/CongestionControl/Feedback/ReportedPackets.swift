@@ -8,12 +8,17 @@ struct ReportedPackets: Sendable {
         case receivedAfterLoss
     }
 
+    /// What is known of 64 numbers in a row, a bit for each.
+    private struct Word {
+        var received: UInt64 = 0
+        var lost: UInt64 = 0
+        var marked: UInt64 = 0
+    }
+
     /// How many of the last numbers are known; a power of two.
     let capacity: Int
-    /// One bit for each number modulo `capacity`. The memory is allocated with the first report.
-    private var received: ContiguousArray<UInt64> = []
-    private var lost: ContiguousArray<UInt64> = []
-    private var marked: ContiguousArray<UInt64> = []
+    /// By number modulo `capacity`. The memory is allocated with the first report.
+    private var words: ContiguousArray<Word> = []
     /// The newest number that was sent, without wraps.
     private(set) var newest: Int64 = -1
     /// Numbers below are those of an earlier path.
@@ -26,20 +31,20 @@ struct ReportedPackets: Sendable {
 
     /// Makes room for numbers that were sent since the report before.
     mutating func advance(to newest: Int64) {
-        if received.isEmpty {
-            received = ContiguousArray(repeating: 0, count: capacity / 64)
-            lost = received
-            marked = received
+        if words.isEmpty {
+            words = ContiguousArray(repeating: Word(), count: capacity / 64)
             self.newest = newest
             return
         }
-        var number = max(self.newest, newest &- Int64(capacity))
-        while number < newest {
-            number += 1
+        var number = max(self.newest, newest &- Int64(capacity)) &+ 1
+        while number <= newest {
+            // The numbers of one word at a time: from this one on, up to the newest.
             let (word, bit) = place(number)
-            received[word] &= ~bit
-            lost[word] &= ~bit
-            marked[word] &= ~bit
+            let count = min(64 - (number & 63), newest &- number &+ 1)
+            let bits = count == 64 ? UInt64.max : ((1 << UInt64(count)) &- 1) &* bit
+            let kept = words[word]
+            words[word] = Word(received: kept.received & ~bits, lost: kept.lost & ~bits, marked: kept.marked & ~bits)
+            number &+= count
         }
         self.newest = max(self.newest, newest)
     }
@@ -56,13 +61,14 @@ struct ReportedPackets: Sendable {
     /// - Returns: what is new; `nil` when nothing is.
     mutating func update(_ number: Int64, isReceived: Bool) -> News? {
         let (word, bit) = place(number)
-        guard received[word] & bit == 0 else { return nil }
-        let wasLost = lost[word] & bit != 0
+        let known = words[word]
+        guard known.received & bit == 0 else { return nil }
+        let wasLost = known.lost & bit != 0
         if isReceived {
-            received[word] |= bit
+            words[word].received = known.received | bit
             return wasLost ? .receivedAfterLoss : .received
         }
-        lost[word] |= bit
+        words[word].lost = known.lost | bit
         return wasLost ? nil : .lost
     }
 
@@ -71,8 +77,8 @@ struct ReportedPackets: Sendable {
     /// - Returns: whether no report before said so.
     mutating func mark(_ number: Int64) -> Bool {
         let (word, bit) = place(number)
-        guard marked[word] & bit == 0 else { return false }
-        marked[word] |= bit
+        guard words[word].marked & bit == 0 else { return false }
+        words[word].marked |= bit
         return true
     }
 
