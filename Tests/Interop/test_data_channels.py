@@ -222,12 +222,7 @@ def test_clients_that_acknowledge_all_but_one_chunk_are_ended_and_free_their_mem
         60,
         describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
     )
-    wait_until(
-        lambda: node.allocated_kibibytes() - allocated <= 256,
-        "the return of what was allocated",
-        60,
-        describe=lambda: f"{allocated} KiB before, and now {node.allocated_kibibytes()}",
-    )
+    node.await_allocated(allocated, 256)
 
 
 # Messages.

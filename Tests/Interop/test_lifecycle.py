@@ -300,10 +300,7 @@ def test_a_thousand_joins_and_leaves_leak_nothing(own_node: Callable[..., Node])
         grown = node.resident_kibibytes() - before
     assert grown <= 8 * 1024, f"{grown} KiB more than before a thousand joins and leaves"
     # Timers of peers that left run on for some seconds.
-    wait_until(
-        lambda: node.allocated_kibibytes() - allocated <= ALLOCATED_KIBIBYTES_MAX, "the return of what was allocated", 30,
-        describe=lambda: f"{allocated} KiB before a thousand joins and leaves, and now {node.allocated_kibibytes()}",
-    )  # fmt: skip
+    node.await_allocated(allocated, ALLOCATED_KIBIBYTES_MAX, seconds=30)
 
 
 def run_viewers(node: Node, viewers: int, seconds: int, join_rate: int = 50) -> dict:

@@ -53,12 +53,7 @@ def test_clients_that_read_nothing_take_bounded_memory_and_give_it_back(
         60,
         describe=lambda: f"{before} KiB before, at most {peak}, and now {node.resident_kibibytes()}",
     )
-    wait_until(
-        lambda: node.allocated_kibibytes() - allocated <= 1024,
-        "the return of what was allocated",
-        60,
-        describe=lambda: f"{allocated} KiB before, and now {node.allocated_kibibytes()}",
-    )
+    node.await_allocated(allocated, 1024)
     assert httpx.get(f"{node.admin}/livez").status_code == 200
 
 

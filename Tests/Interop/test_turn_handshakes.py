@@ -15,9 +15,8 @@ from typing import Callable
 from attacks import ATTACKER, SECONDS, Attack, Deliveries
 from attacks.signaling import in_parallel
 from harness.certificate import make_certificate
-from harness.clocks import assert_clock
 from harness.load import SENDS_ALL
-from harness.neighbours import assert_unaffected, attack_during_a_call
+from harness.neighbours import assert_attacked, assert_unaffected, attack_during_a_call
 from harness.node import LOOPBACK, Node, free_tcp_port
 
 # The default of turn-tls-handshakes-per-second.
@@ -135,9 +134,7 @@ def test_tls_connections_delay_no_media(own_node: Callable[..., Node], tmp_path:
     }
     outcome = attack_during_a_call(node, attacks, certificate.authority)
     assert_unaffected(outcome, attacks)
-    for name, least in LEAST.items():
-        delivered = outcome.attacks.delivered[name]
-        assert_clock(delivered >= least, f"{name}: {delivered} in {SECONDS} s, which is no attack")
+    assert_attacked(outcome, LEAST)
     permitted = HANDSHAKES_PER_SECOND * (1 + time.monotonic() - began)
     assert 0 < node.total("nagare_tcp_accepted_total", "loop=tls") <= permitted
     assert node.total("nagare_tcp_refused_total", "reason=address_handshake_rate") > 0

@@ -19,7 +19,7 @@ from typing import Callable
 
 import httpx
 
-from attacks import Attack
+from attacks import SECONDS, Attack
 
 from .clocks import ClockMissed, assert_clock
 from .load import assert_lossless, is_starved, load_command, media, report_of
@@ -285,6 +285,13 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
         "\n".join([seen, *outcome.progress]),
         starved or lateness > LATENESS_P99_MILLISECONDS_MAX or None,
     )
+
+
+def assert_attacked(outcome: Outcome, least: dict[str, int]) -> None:
+    """Asserts that attacks delivered as much as makes them attacks: an attacker without a processor does not."""
+    for name, count in least.items():
+        delivered = outcome.attacks.delivered[name]
+        assert_clock(delivered >= count, f"{name}: {delivered} in {SECONDS} s, which is no attack")
 
 
 def _usual_seconds(joins: list[Join], attack: str, attacked: Attacks) -> float:

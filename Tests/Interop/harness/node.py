@@ -140,6 +140,15 @@ class Node:
         library's arenas were used."""
         return int(self.total("nagare_allocated_bytes")) // 1024
 
+    def await_allocated(self, before: int, most: int, seconds: float = 60) -> None:
+        """Waits until at most `most` KiB more are allocated than before."""
+        wait_until(
+            lambda: self.allocated_kibibytes() - before <= most,
+            "the return of what was allocated",
+            seconds,
+            describe=lambda: f"{before} KiB before, and now {self.allocated_kibibytes()}",
+        )
+
     def terminate(self) -> tuple[int, float]:
         """Sends SIGTERM; the exit code and the seconds until the end of the process."""
         began = time.monotonic()
