@@ -15,7 +15,7 @@ import websockets.sync.client
 from attacks import SECONDS, Attack, Deliveries
 from attacks.data import Member, name, ticks
 from harness.node import Node
-from harness.offers import offer
+from harness.offers import SDP, offer
 
 THREADS = 4
 SPEAKERS = 10
@@ -77,7 +77,7 @@ def channels_without_media(node: Node) -> int:
             response = client.post(
                 f"{node.origin}/whip/without-media-{number}",
                 content=body,
-                headers={"Content-Type": "application/sdp", "X-Forwarded-For": address},
+                headers={**SDP, "X-Forwarded-For": address},
             )
             # A client that asks too often is refused.
             return response.status_code in (201, 429, 503)
@@ -157,11 +157,10 @@ def filters_of_many_rules(node: Node) -> int:
 def joins_of_one_channel(node: Node) -> int:
     """Joins and leaves one channel as fast as possible. Each join and each leave is a webhook event."""
     body = offer("sendonly")
-    with httpx.Client(timeout=5) as client:
+    with httpx.Client(timeout=5, headers={"X-Forwarded-For": "198.51.100.7"}) as client:
 
         def join_and_leave(_: int) -> None:
-            headers = {"Content-Type": "application/sdp", "X-Forwarded-For": "198.51.100.7"}
-            answer = client.post(f"{node.origin}/whip/join-and-leave", content=body, headers=headers)
+            answer = client.post(f"{node.origin}/whip/join-and-leave", content=body, headers=SDP)
             if answer.status_code == 201:
                 client.delete(node.origin + answer.headers["location"])
 
