@@ -5,7 +5,7 @@
 /// server share, rates are bits a second from the IP header on.
 package struct SendController: ~Copyable, Sendable {
     // Pacing, as multiples of the target. Twice and more makes a queue of a picture's length at each picture (measured: 5.1 p95
-    // of the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts (W7).
+    // of the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts (W7). An L4S queue marks every burst.
     private static let pacingStart = 2.5
     private static let pacing = 1.5
     private static let pacingSmooth = 1.1
@@ -45,7 +45,7 @@ package struct SendController: ~Copyable, Sendable {
     private var demand = 0.0
     private var isStarting = true
     /// Nothing that the path did has shown whether it carries the target rate.
-    package private(set) var isGuess = true
+    private var isGuess = true
     private var guessUntil: Int64?
     private var isCompeting = false
     private var hasFeedback = false
@@ -67,7 +67,7 @@ package struct SendController: ~Copyable, Sendable {
     private var ecn: ECNPath
     private var scalable = ScalableRate()
     /// CE marks lead the target.
-    package private(set) var isMarked = false
+    private var isMarked = false
 
     package init(_ settings: Settings = Settings(), at now: Int64) {
         self.settings = settings
@@ -78,15 +78,38 @@ package struct SendController: ~Copyable, Sendable {
         ecn = ECNPath(isOn: settings.usesECN)
     }
 
-    package var phase: Phase {
+    package var decision: SendDecision {
+        let phase = phase
+        return SendDecision(
+            target: target,
+            sustainedRate: phase == .drain ? max(target, rateAfterDrain) : target,
+            pacingRate: pacingRate(phase),
+            pacingBurst: isMarked ? Self.burstMarked : Self.burst,
+            phase: phase,
+            limit: limit,
+            busyRate: isCompeting ? nil : busy.rate,
+            bottleneckRate: !isCompeting && path.isHintAgreed ? path.hint : nil,
+            delivered: path.delivered,
+            queueMS: path.queue.delayMS,
+            lossRatio: loss.ratio,
+            isGuess: isGuess,
+            isTrying: isTrying,
+            isTestingCompetition: competition.isRunning && phase != .stale,
+            marksPackets: ecn.isMarking,
+            isMarked: isMarked,
+            isProbing: !probes.isIdle,
+            hasProbe: probes.hasPending
+        )
+    }
+
+    package var phase: SendDecision.Phase {
         if silence.targetBefore != nil { return .stale }
         if isCompeting { return .compete }
         if law.isDraining { return .drain }
         return isStarting ? .start : .steady
     }
 
-    /// What keeps the target rate from being higher.
-    package var limit: Limit {
+    package var limit: SendDecision.Limit {
         if target >= wanted { return demand <= cap ? .demand : cap < maximum ? .receiver : .maximum }
         if !hasFeedback || silence.targetBefore != nil { return .silence }
         if isCompeting { return .competition }
@@ -94,51 +117,19 @@ package struct SendController: ~Copyable, Sendable {
         return isLossLimited ? .loss : .delay
     }
 
-    package var diagnostics: Diagnostics {
-        Diagnostics(
-            phase: phase,
-            limit: limit,
-            queueMS: path.queue.delayMS,
-            delivered: path.delivered,
-            capacityHint: path.hint,
-            roundTrip: path.roundTrip,
-            lossRatio: loss.ratio,
-            inherentLoss: loss.inherent,
-            lossCap: lossCap.rate
-        )
+    private var rateAfterDrain: Double {
+        clamp(min(law.resumeRate(deliveredRecently: path.deliveredRecently), demandLimit))
     }
 
-    /// Whether packets are to leave as ECT(1).
-    package var marksPackets: Bool { ecn.isMarking }
-
-    /// What the path carries for longer: the target rate, or, while a queue is drained, what follows that.
-    package var sustainedRate: Double {
-        guard phase == .drain else { return target }
-        return max(target, clamp(min(law.resumeRate(deliveredRecently: path.deliveredRecently), demandLimit)))
-    }
-
-    /// What the path carries and no more, by what it delivered while its queue never emptied; `nil` while that is not known.
-    package var busyRate: Double? { isCompeting ? nil : busy.rate }
-
-    /// The rate of the pacer.
-    package var pacingRate: Double {
+    private func pacingRate(_ phase: SendDecision.Phase) -> Double {
         guard hasFeedback else { return target * Self.pacingStart }
         let isSmooth = phase == .drain || loss.isTesting || lossCap.rate != nil
         return target * (isMarked ? Self.pacingMarked : isSmooth ? Self.pacingSmooth : Self.pacing)
     }
 
-    /// What pairs of packets tell of the bottleneck, bit/s, where that is less than a rate: what leaves faster waits there. `nil` while
-    /// they do not agree, or while others fill its queue.
-    package func bottleneckRate(below rate: Double) -> Double? {
-        guard let hint = path.hint, hint < rate, !isCompeting, path.isHintAgreed else { return nil }
-        return hint
+    private var isTrying: Bool {
+        path.delivered <= Self.triedShare * triedRate && target >= Self.nearlyAll * triedRate
     }
-
-    /// No more than the pacer's rate may leave, so that the path shows whose queue it has.
-    package var isTestingCompetition: Bool { competition.isRunning && phase != .stale }
-
-    /// The time whose bytes may leave at once, in seconds, where the path is full. An L4S queue marks every burst.
-    package var pacingBurst: Double { isMarked ? Self.burstMarked : Self.burst }
 
     // MARK: - Events
 
@@ -209,12 +200,6 @@ package struct SendController: ~Copyable, Sendable {
         setDemand(demand)
     }
 
-    /// Whether a probe cluster is planned, or under way and not reported.
-    package var isProbing: Bool { !probes.isIdle }
-
-    /// Whether a probe cluster is to be sent now.
-    package var hasProbe: Bool { probes.hasPending }
-
     /// - Returns: a probe cluster to send now.
     package mutating func takeProbe(at now: Int64) -> ProbeCluster? { probes.take(at: now) }
 
@@ -234,11 +219,6 @@ package struct SendController: ~Copyable, Sendable {
         let raised = clamp(max(target, rate))
         guard raised > target else { return }
         (target, triedRate) = (raised, raised)
-    }
-
-    /// A trial of layers without a probe raised the target to a rate that has not arrived yet.
-    package var isTrying: Bool {
-        path.delivered <= Self.triedShare * triedRate && target >= Self.nearlyAll * triedRate
     }
 
     /// Takes a tick; one each 25 ms.

@@ -43,14 +43,14 @@ struct ECNPathTests {
         var settings = SendController.Settings()
         settings.usesECN = true
         var controller = SendController(settings, at: 0)
-        #expect(Bool(controller.marksPackets))
+        #expect(controller.decision.marksPackets)
         let packets = (0..<16).map {
             PacketResult(sequence: $0, sentAt: 1_000 * $0, arrivedAt: 1_000 * $0, bytes: 1_000, ecn: .notCapable)
         }
         controller.received(FeedbackReport(arrivedAt: 20_000, packets: ContiguousArray(packets)))
-        #expect(!Bool(controller.marksPackets))
+        #expect(!controller.decision.marksPackets)
         controller.pathChanged(at: 30_000)
-        #expect(Bool(controller.marksPackets))
-        #expect(!Bool(SendController(at: 0).marksPackets))
+        #expect(controller.decision.marksPackets)
+        #expect(!SendController(at: 0).decision.marksPackets)
     }
 }

@@ -22,7 +22,7 @@ struct FallbackControllerTests {
                 now += 25_000
                 controller.packetSent(at: now)
                 controller.handleTimeout(at: now)
-                if controller.hasProbe, let probe = controller.takeProbe(at: now) { probes.append(probe) }
+                if let probe = controller.takeProbe(at: now) { probes.append(probe) }
                 if tick % 40 == 0 { report(&controller, now) }
             }
         }
@@ -70,10 +70,10 @@ struct FallbackControllerTests {
         var peer = Peer()
         for _ in 0..<3 {
             peer.controller.receiverReport(lost: 5, expected: 5, roundTrip: nil, at: 0)
-            #expect(peer.controller.lossRatio == 0)
+            #expect(peer.controller.decision.lossRatio == 0)
         }
         peer.controller.receiverReport(lost: 0, expected: 5, roundTrip: nil, at: 0)
-        #expect(peer.controller.lossRatio == 0.75)
+        #expect(peer.controller.decision.lossRatio == 0.75)
     }
 
     @Test func `the peer's estimate leads at once, in both directions`() {

@@ -132,7 +132,7 @@ struct ScalableRateTests {
             controller.handleTimeout(at: now + 46_000)
             if round > 40 { highest = max(highest, controller.target) }
         }
-        #expect(Bool(controller.isMarked))
+        #expect(controller.decision.isMarked)
         // 3 packets each 25 ms are 960 kbit/s.
         #expect(highest < 1.6 * 960_000 * 1.1)
     }

@@ -45,8 +45,8 @@ struct SendControllerTests {
         var path = SimulatedPath(capacity: 200_000, demand: 3_000_000)
         path.run(seconds: 1)
         #expect(path.controller.target < 250_000)
-        #expect(Bool(path.controller.isGuess) == false)
-        #expect((150_000...250_000).contains(path.controller.busyRate ?? 0))
+        #expect(!path.controller.decision.isGuess)
+        #expect((150_000...250_000).contains(path.controller.decision.busyRate ?? 0))
     }
 
     @Test func `a maximum that falls holds at once, and one that rises is probed`() {
@@ -153,7 +153,7 @@ struct SendControllerTests {
             path.run(seconds: 0.3)
             path.isReporting = true
             path.run(seconds: 1.5)
-            #expect(path.controller.diagnostics.delivered > 800_000)
+            #expect(path.controller.decision.delivered > 800_000)
             #expect(path.controller.target > 700_000)
         }
     }
@@ -169,7 +169,7 @@ struct SendControllerTests {
             path.run(seconds: 0.1)
             #expect(path.controller.target > 0.7 * before)
         }
-        #expect(path.controller.diagnostics.delivered > 0.7 * before)
+        #expect(path.controller.decision.delivered > 0.7 * before)
     }
 
     @Test func `media that send little do not raise the rate without a probe`() {
@@ -186,7 +186,7 @@ struct SendControllerTests {
         path.run(seconds: 5)
         #expect(path.probes == 0)
         #expect((2_000_000...2_200_000).contains(path.controller.target))
-        var isTrying = path.controller.isTrying
+        var isTrying = path.controller.decision.isTrying
         #expect(isTrying)
         // The layers of the trial have to be sent first.
         path.controller.setUpgrade(5_000_000, .trial)
@@ -195,7 +195,7 @@ struct SendControllerTests {
         path.controller.setUpgrade(nil, .trial)
         path.media = 1_900_000
         path.run(seconds: 5)
-        isTrying = path.controller.isTrying
+        isTrying = path.controller.decision.isTrying
         #expect(!isTrying)
         path.controller.setUpgrade(5_000_000, .trial)
         path.run(seconds: 5)
@@ -264,7 +264,7 @@ struct SendControllerTests {
             path.run(seconds: 1)
             let bound = max(1.5 * path.sentRate, path.clusterRate, 300_000)
             #expect(path.controller.target <= 1.01 * bound)
-            #expect(path.controller.pacingRate.isFinite)
+            #expect(path.controller.decision.pacingRate.isFinite)
         }
     }
 

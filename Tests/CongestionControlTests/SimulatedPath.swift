@@ -40,7 +40,7 @@ struct SimulatedPath: ~Copyable {
         while now < end {
             now += Self.step
             if now % 25_000 == 0 { controller.handleTimeout(at: now) }
-            if cluster == nil, controller.hasProbe { cluster = controller.takeProbe(at: now).map { ($0, now, 0, 0) } }
+            if cluster == nil { cluster = controller.takeProbe(at: now).map { ($0, now, 0, 0) } }
             sendCluster()
             tokens = min(tokens + min(controller.target, media) * Double(Self.step) / 8e6, 5_000)
             while tokens >= Double(Self.bytes) {

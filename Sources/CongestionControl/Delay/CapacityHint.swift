@@ -32,6 +32,8 @@ struct CapacityHint: ~Copyable, Sendable {
     private var hasNewSample = false
     /// Bits a second.
     private(set) var rate: Double?
+    /// Whether nearly all pairs agree: not on a path with jitter, or one that reorders packets.
+    private(set) var isAgreed = false
 
     /// Takes a received packet; packets come in the order of their numbers.
     mutating func add(_ packet: PacketResult) {
@@ -58,12 +60,11 @@ struct CapacityHint: ~Copyable, Sendable {
     mutating func update() {
         guard hasNewSample, samples.count >= Self.samplesMin else { return }
         hasNewSample = false
-        rate = median
+        let median = median
+        (rate, isAgreed) = (median, agree(on: median))
     }
 
-    /// Whether nearly all pairs agree: not on a path with jitter, or one that reorders packets.
-    var isAgreed: Bool {
-        guard let rate else { return false }
+    private func agree(on rate: Double) -> Bool {
         var agreeing = 0
         for index in 0..<samples.count {
             let sample = samples[index]

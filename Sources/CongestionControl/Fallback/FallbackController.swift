@@ -51,26 +51,30 @@ package struct FallbackController: Sendable {
         probedAt = now
     }
 
+    package var decision: SendDecision {
+        SendDecision(
+            target: target,
+            sustainedRate: target,
+            pacingRate: target * Self.pacing,
+            phase: isSilent ? .stale : .steady,
+            limit: limit,
+            lossRatio: loss.ratio,
+            isProbing: pending != nil,
+            hasProbe: pending != nil
+        )
+    }
+
     /// Bits a second for all media, repairs and padding together.
     package var target: Double {
         min(max(min(rate, receiver.rate ?? .infinity, demandLimit), settings.minimum), maximum)
     }
 
-    /// The rate of the pacer.
-    package var pacingRate: Double { target * Self.pacing }
-
-    package var phase: SendController.Phase { isSilent ? .stale : .steady }
-
-    /// What keeps the target rate from being higher.
-    package var limit: SendController.Limit {
+    package var limit: SendDecision.Limit {
         if target >= min(demand, maximum) { return demand <= maximum ? .demand : .maximum }
         if isSilent { return .silence }
         if let estimate = receiver.rate, estimate <= rate { return .receiver }
         return loss.ratio > Self.lossLow ? .loss : .delay
     }
-
-    /// The share of packets lost, by the last receiver reports, 0…1.
-    package var lossRatio: Double { loss.ratio }
 
     // MARK: - Events
 
@@ -125,9 +129,6 @@ package struct FallbackController: Sendable {
         }
         plan(at: now)
     }
-
-    /// Whether a probe cluster is to be sent now.
-    package var hasProbe: Bool { pending != nil }
 
     /// - Returns: a probe cluster to send now.
     package mutating func takeProbe(at now: Int64) -> ProbeCluster? {

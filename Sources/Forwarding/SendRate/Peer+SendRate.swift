@@ -6,8 +6,6 @@ import Wire
 extension Peer {
     /// Frames of a path that carries all that is wanted leave at once, and key frames in a few steps.
     private static let relaxedBurst = Interval.milliseconds(40)
-    /// On a full path a burst is a queue, so packets leave evenly.
-    private static let tightBurst = Interval.milliseconds(5)
     /// Between two steps of a probe cluster.
     private static let probeStep = Interval.milliseconds(2)
     /// Many peers at one address do not wait for each other longer than this.
@@ -164,7 +162,7 @@ extension Peer {
         let egress = transport.egress
         egress.pace(
             sendRate.pacerRate(waitingBytes: egress.waiting.bytes, layersRate: allocatedLayersRate),
-            burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst ?? Self.tightBurst,
+            burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst,
             at: now
         )
         let isDue = allocationDueAt.map { $0 <= now } ?? false

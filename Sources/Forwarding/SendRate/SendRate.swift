@@ -9,7 +9,7 @@ import Wire
 final class SendRate {
     private let settings: SendRateSettings
     /// Of a peer that reports each packet's arrival; `nil` for one that does not, and until something is to be sent: an idle
-    /// subscriber does without its memory. In plain memory: to read one value of an optional structure is to copy all of it.
+    /// subscriber does without its memory. In plain memory: to change an optional structure is to copy all of it.
     @exclusivity(unchecked) private var controller: UnsafeMutablePointer<SendController>?
     /// How the peer's feedback names packets.
     private var numbering: PacketNumbering
@@ -19,6 +19,9 @@ final class SendRate {
     private var pathStart: Double?
     /// Of a peer that reports its own estimate or only its losses.
     private var fallback: FallbackController
+    /// Of the controller that is in force, after its newest event.
+    private var decision: SendDecision { unsafe decided }
+    @exclusivity(unchecked) private var decided: SendDecision
     @exclusivity(unchecked) private var reader = TransportFeedbackReader(capacity: SentPacketRing.capacity)
     @exclusivity(unchecked) private var perStreamReader = CongestionControlFeedbackReader(
         capacity: SentPacketRing.capacity
@@ -60,6 +63,7 @@ final class SendRate {
         var open = bounds
         open.start = open.maximum
         fallback = FallbackController(open, at: Self.microseconds(now))
+        unsafe decided = fallback.decision
         setMaximum(maximum, at: now)
     }
 
@@ -86,21 +90,21 @@ final class SendRate {
     // MARK: - What the peer may be sent
 
     /// Bit/s, audio, retransmissions and padding included.
-    var target: Int { Int(clamping: unsafe controller?.pointee.target ?? fallback.target) }
+    var target: Int { Int(clamping: decision.target) }
     /// Bit/s that the path carries for longer: more than the target while a queue is drained.
-    var sustained: Int { Int(clamping: unsafe controller?.pointee.sustainedRate ?? fallback.target) }
+    var sustained: Int { Int(clamping: decision.sustainedRate) }
     /// Bit/s that the path is known to carry and no more; `nil` while that is not known.
-    var carried: Int? { unsafe controller?.pointee.busyRate.map { Int(clamping: $0) } }
+    var carried: Int? { decision.busyRate.map { Int(clamping: $0) } }
     /// Less is sent than the path carries, so that its queue empties.
-    var isDraining: Bool { phase == .drain }
-    /// Bit/s at which packets leave.
-    var pacing: Int { Int(clamping: unsafe controller?.pointee.pacingRate ?? fallback.pacingRate) }
+    private var isDraining: Bool { decision.phase == .drain }
     /// All that is wanted is sent and the path bears it, so a frame may leave at once. Not where the bottleneck carries little more:
     /// a frame that leaves at once makes a queue there, which takes the layer that it is of (case Return 0.6 of the server's
     /// scorecard: the best layer of 2.5 on 3 Mbit/s).
     var isRelaxed: Bool {
-        guard limit == .demand, phase != .drain, phase != .compete, !isMarked else { return false }
-        return unsafe controller?.pointee.bottleneckRate(below: Self.relaxedShare * Double(target)) == nil
+        guard decision.limit == .demand, !isDraining, decision.phase != .compete, !decision.isMarked else {
+            return false
+        }
+        return bottleneckRate(below: Self.relaxedShare * decision.target) == nil
     }
     /// A bottleneck that carries this much more than the target bears a frame that leaves at once.
     private static let relaxedShare = 1.25
@@ -113,8 +117,9 @@ final class SendRate {
     ///   - waitingBytes: what waits to leave.
     ///   - layersRate: what the layers that are sent cost, bit/s.
     func pacerRate(waitingBytes: Int, layersRate: Int) -> Int {
+        let pacing = Int(clamping: decision.pacingRate)
         // Whatever left above that would be taken for the packets of others.
-        if unsafe controller?.pointee.isTestingCompetition == true { return pacing }
+        if decision.isTestingCompetition { return pacing }
         // While a queue is drained, what waits leaves within half a second, as far as the path carries that. No more than the target
         // leaves for other reasons: where that is nearly all that the path carries, the queue would stay (case Return 0.7 of the
         // server's scorecard: 141 → 32 ms). Otherwise layers leave as they come.
@@ -124,45 +129,39 @@ final class SendRate {
         if let carried { return min(wanted, max(carried, target)) }
         // So does a key frame on a bottleneck that carries little more than its layer. One that seems to carry less was measured
         // wrong.
-        guard let rate = unsafe controller?.pointee.bottleneckRate(below: Double(wanted) / Self.bottleneckShare),
-            rate >= Double(layersRate)
-        else { return wanted }
+        guard let rate = bottleneckRate(below: Double(wanted) / Self.bottleneckShare), rate >= Double(layersRate) else {
+            return wanted
+        }
         // What waits for more than a second of the path may take all of it.
         let most = max(Self.bottleneckShare * rate, Double(layersRate), min(Double(waitingBytes) * 8, rate))
         return min(wanted, Int(clamping: most))
     }
 
-    /// The time whose bytes may leave at once on a full path, where a burst is a queue; `nil` for the usual.
-    var tightBurst: Interval? {
-        guard isMarked, let burst = unsafe controller?.pointee.pacingBurst else { return nil }
-        return Interval(nanoseconds: Int64(burst * 1e9))
+    /// What pairs of packets tell of the bottleneck, bit/s, where that is less than a rate.
+    private func bottleneckRate(below rate: Double) -> Double? {
+        guard let bottleneck = decision.bottleneckRate, bottleneck < rate else { return nil }
+        return bottleneck
     }
+
+    /// The time whose bytes may leave at once on a full path, where a burst is a queue.
+    var tightBurst: Interval { Interval(nanoseconds: Int64(decision.pacingBurst * 1e9)) }
     /// Packets go out marked as ECN-capable: the peer reports on the marks, and no report has shown that they get lost.
-    var marksPackets: Bool {
-        guard numbering == .perStream else { return false }
-        return unsafe controller?.pointee.marksPackets ?? true
-    }
-    private var isMarked: Bool { unsafe controller?.pointee.isMarked ?? false }
+    var marksPackets: Bool { numbering == .perStream && decision.marksPackets }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.
     var pathRate: Int? {
-        guard feedback != .none, unsafe controller?.pointee.isTrying != true else { return nil }
-        switch limit {
-        case .delay, .loss, .competition: return phase == .start ? nil : target
+        guard isEstimated, !decision.isTrying else { return nil }
+        switch decision.limit {
+        case .delay, .loss, .competition: return decision.phase == .start ? nil : target
         case .demand, .silence, .receiver, .maximum: return nil
         }
     }
     /// Nothing is known of the path, and reports are to come.
-    var isGuess: Bool { unsafe controller?.pointee.isGuess == true && pathStart == nil }
+    var isGuess: Bool { decision.isGuess && pathStart == nil }
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
     /// How long packets wait on the path, as far as that is known.
-    var queueDelay: Interval {
-        Interval(nanoseconds: Int64(Int(clamping: (unsafe controller?.pointee.diagnostics.queueMS ?? 0) * 1e6)))
-    }
-
-    private var phase: SendController.Phase { unsafe controller?.pointee.phase ?? fallback.phase }
-    private var limit: SendController.Limit { unsafe controller?.pointee.limit ?? fallback.limit }
+    var queueDelay: Interval { Interval(nanoseconds: Int64(Int(clamping: decision.queueMS * 1e6))) }
 
     /// When the controller is to be looked at again.
     var nextDeadline: Instant { tickAt }
@@ -199,10 +198,13 @@ final class SendRate {
         bounds.usesECN = numbering == .perStream
         let memory = UnsafeMutablePointer<SendController>.allocate(capacity: 1)
         unsafe memory.initialize(to: SendController(bounds, at: Self.microseconds(now)))
+        unsafe memory.pointee.setDemand(Double(demand))
         unsafe controller = memory
         setMaximum(maximum, at: now)
-        unsafe controller?.pointee.setDemand(Double(demand))
     }
+
+    /// Takes the decision of the controller that is in force, after each event that may change it.
+    private func decide() { unsafe decided = controller?.pointee.decision ?? fallback.decision }
 
     /// Sets what all the media together would take.
     func setDemand(_ bitsPerSecond: Int, at now: Instant) {
@@ -210,6 +212,7 @@ final class SendRate {
         demand = bitsPerSecond
         unsafe controller?.pointee.setDemand(Double(bitsPerSecond))
         fallback.setDemand(Double(bitsPerSecond))
+        decide()
         // Media rates are measured all the time. They matter soon only where the path may not carry them.
         if bitsPerSecond > target || isProbing { tickOften(at: now) }
     }
@@ -225,6 +228,7 @@ final class SendRate {
         let rate = Double(min(bitsPerSecond ?? .max, max(settings.maximum, settings.minimum)))
         unsafe controller?.pointee.setMaximum(rate)
         fallback.setMaximum(rate)
+        decide()
         tickOften(at: now)
     }
 
@@ -279,6 +283,7 @@ final class SendRate {
         guard report.hasNews else { return false }
         feedback = kind
         unsafe controller?.pointee.received(report)
+        decide()
         return true
     }
 
@@ -291,6 +296,7 @@ final class SendRate {
             feedback = .remb
             fallback.receiverEstimate(rate)
         }
+        decide()
     }
 
     /// Takes what the peer's receiver report says of the packets since the one before.
@@ -303,6 +309,7 @@ final class SendRate {
             roundTrip: roundTrip.map { $0.nanoseconds / 1_000 },
             at: Self.microseconds(now)
         )
+        decide()
     }
 
     /// The peer moved to another path.
@@ -312,6 +319,7 @@ final class SendRate {
         unsafe perStreamReader.pathChanged(newest: Int64(bitPattern: sent.newest))
         unsafe controller?.pointee.pathChanged(at: Self.microseconds(now))
         fallback.pathChanged(at: Self.microseconds(now))
+        decide()
     }
 
     /// Does what is due by the clock.
@@ -332,15 +340,16 @@ final class SendRate {
         } else {
             fallback.handleTimeout(at: Self.microseconds(now))
         }
+        decide()
         let pause = isWithReport ? Self.reportedTick : Self.longTick
         tickAt = now + (now < ticksOftenUntil ? Self.shortTick : pause)
     }
 
     /// Whether a probe cluster is planned, or under way and not reported.
-    var isProbing: Bool { unsafe controller?.pointee.isProbing ?? fallback.hasProbe }
+    var isProbing: Bool { decision.isProbing }
 
     /// Whether a probe cluster is to be sent now.
-    var hasProbe: Bool { unsafe controller?.pointee.hasProbe ?? fallback.hasProbe }
+    var hasProbe: Bool { decision.hasProbe }
 
     /// A probe cluster that is to be sent now.
     func takeProbe(at now: Instant) -> ProbeCluster? {
@@ -349,6 +358,7 @@ final class SendRate {
             ? fallback.takeProbe(at: Self.microseconds(now))
             : controller?.pointee.takeProbe(at: Self.microseconds(now))
         if cluster != nil { probes &+= 1 }
+        decide()
         return cluster
     }
 
@@ -380,26 +390,21 @@ final class SendRate {
     ///   - pacerDelay: how long packets wait at present.
     ///   - retransmissionShare: of the bytes of the last second.
     func statistics(pacerDelay: Interval, retransmissionShare: Double) -> SendingStatistics {
-        var statistics = SendingStatistics(
-            state: isEstimated ? SendingStatistics.State(phase) : .start,
-            limit: SendingStatistics.Limit(limit),
+        SendingStatistics(
+            state: isEstimated ? SendingStatistics.State(decision.phase) : .start,
+            limit: SendingStatistics.Limit(decision.limit),
             feedback: feedback,
             target: target,
             demand: demand,
-            pacing: pacing,
+            delivered: decision.delivered > 0 ? Int(clamping: decision.delivered) : nil,
+            pacing: Int(clamping: decision.pacingRate),
+            queueDelay: queueDelay,
             pacerDelay: pacerDelay,
+            lossRatio: decision.lossRatio,
             retransmissionShare: retransmissionShare,
             probes: probes,
             paddingBytes: paddingBytes
         )
-        if let values = unsafe controller?.pointee.diagnostics {
-            statistics.delivered = values.delivered > 0 ? Int(clamping: values.delivered) : nil
-            statistics.queueDelay = Interval(nanoseconds: Int64(Int(clamping: values.queueMS * 1e6)))
-            statistics.lossRatio = values.lossRatio
-        } else {
-            statistics.lossRatio = fallback.lossRatio
-        }
-        return statistics
     }
 }
 
@@ -426,7 +431,7 @@ extension SentKind {
 }
 
 extension SendingStatistics.State {
-    fileprivate init(_ phase: SendController.Phase) {
+    fileprivate init(_ phase: SendDecision.Phase) {
         self =
             switch phase {
             case .start: .start
@@ -439,7 +444,7 @@ extension SendingStatistics.State {
 }
 
 extension SendingStatistics.Limit {
-    fileprivate init(_ limit: SendController.Limit) {
+    fileprivate init(_ limit: SendDecision.Limit) {
         self =
             switch limit {
             case .demand: .demand

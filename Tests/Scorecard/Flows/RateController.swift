@@ -29,9 +29,9 @@ final class ProductController: RateController {
     init(at now: Int64) { controller = SendController(SendController.Settings(usesECN: true), at: now) }
 
     var target: Double { controller.target }
-    var pacingRate: Double { controller.pacingRate }
-    var pacingBurst: Double { controller.pacingBurst }
-    var marksPackets: Bool { controller.marksPackets }
+    var pacingRate: Double { controller.decision.pacingRate }
+    var pacingBurst: Double { controller.decision.pacingBurst }
+    var marksPackets: Bool { controller.decision.marksPackets }
     func packetSent(bytes: Int, at now: Int64) { controller.packetSent(bytes: bytes, at: now) }
     func received(_ report: FeedbackReport) { controller.received(report) }
     func handleTimeout(at now: Int64) { controller.handleTimeout(at: now) }
