@@ -66,13 +66,16 @@ public final class DTLSConnection {
     private var dataAt = Instant(nanoseconds: .min)
     /// When to look whether the record buffers are still needed; `nil` while they are not allocated.
     private var buffersCheckAt: Instant?
-    private var recordTokens = RecordTokenBucket(
-        max: DTLSConnection.establishedRecordsMax,
-        interval: DTLSConnection.establishedRecordInterval
+    private var recordTokens = TokenBucket(
+        1,
+        per: DTLSConnection.establishedRecordInterval,
+        burst: DTLSConnection.establishedRecordsMax
     )
-    private var dataTokens = RecordTokenBucket(
-        max: DTLSConnection.dataRecordsMax,
-        interval: DTLSConnection.dataRecordInterval
+    // Each record takes one, in one step: a check of exclusive access would find nothing.
+    @exclusivity(unchecked) private var dataTokens = TokenBucket(
+        1,
+        per: DTLSConnection.dataRecordInterval,
+        burst: DTLSConnection.dataRecordsMax
     )
 
     /// Records dropped: records that no honest peer sends, too many records after the handshake, and records that do
@@ -297,7 +300,7 @@ public final class DTLSConnection {
         at now: Instant,
         data: (RawSpan) -> Void
     ) -> DTLSEvent? {
-        guard isData ? dataTokens.take(at: now) : recordTokens.take(at: now) else {
+        guard isData ? unsafe dataTokens.take(at: now) : recordTokens.take(at: now) else {
             recordsDropped &+= 1
             return nil
         }
@@ -372,35 +375,5 @@ public final class DTLSConnection {
         closedAt = nil
         buffersCheckAt = nil
         openSSL.releaseBuffers()
-    }
-}
-
-/// A token bucket for records after the handshake: a burst, then one in each interval.
-struct RecordTokenBucket {
-    private let max: Int
-    private let interval: Interval
-    private var left: Int
-    private var refilledAt: Instant?
-
-    init(max: Int, interval: Interval) {
-        self.max = max
-        self.interval = interval
-        left = max
-    }
-
-    /// Takes one token; `false` when there is none.
-    mutating func take(at now: Instant) -> Bool {
-        let since = refilledAt ?? now
-        let gained = Swift.max(0, (now - since).nanoseconds / interval.nanoseconds)
-        if left + Int(clamping: Swift.min(gained, Int64(max))) >= max {
-            left = max
-            refilledAt = now
-        } else {
-            left += Int(gained)
-            refilledAt = since + Interval(nanoseconds: gained * interval.nanoseconds)
-        }
-        guard left > 0 else { return false }
-        left -= 1
-        return true
     }
 }

@@ -17,7 +17,7 @@ struct WorkMeter: Sendable {
     /// All steps so far.
     private(set) var steps: UInt64 = 0
     private var uncharged = 0
-    private var bucket = TokenBucket(perSecond: stepsPerSecond, burst: burst)
+    private var bucket = TokenBucket(stepsPerSecond, burst: burst)
 
     mutating func add(_ count: Int = 1) {
         uncharged &+= count

@@ -3,10 +3,9 @@ package import Wire
 /// Limits how often something is done for each client network, an IPv4 address or the /64 of an IPv6 address, in memory that
 /// does not grow.
 ///
-/// A fixed number of token buckets (the generic cell rate algorithm): networks share one when their hashes collide.
+/// A fixed number of token buckets: networks share one when their hashes collide.
 package struct NetworkRateLimiter: Sendable {
-    private let interval: Interval
-    private let tolerance: Interval
+    private let rate: TokenRate
     private let seed: UInt64
     private let bucketCount: Int
     /// For each bucket the instant from which it is full again. Empty before the first use.
@@ -24,8 +23,7 @@ package struct NetworkRateLimiter: Sendable {
     ) {
         precondition(perSecond > 0 && burst > 0, "a limit is positive")
         precondition(bucketCount > 0 && bucketCount & (bucketCount - 1) == 0, "the number of buckets is a power of two")
-        interval = Interval(nanoseconds: 1_000_000_000 / Int64(perSecond))
-        tolerance = interval * (burst - 1)
+        rate = TokenRate(perSecond, burst: burst)
         seed = generator.next()
         self.bucketCount = bucketCount
     }
@@ -33,11 +31,7 @@ package struct NetworkRateLimiter: Sendable {
     /// Whether it may be done now for `source`; counts it if so.
     package mutating func take(_ source: IPAddress, at now: Instant) -> Bool {
         if fullAt.isEmpty { fullAt = Array(repeating: now, count: bucketCount) }
-        let index = bucket(of: source)
-        let start = max(fullAt[index], now)
-        guard start - now <= tolerance else { return false }
-        fullAt[index] = start + interval
-        return true
+        return rate.take(paidAt: &fullAt[bucket(of: source)], at: now)
     }
 
     private func bucket(of source: IPAddress) -> Int {

@@ -166,17 +166,6 @@ import Wire
         #expect(requester.nextDeadline == nil)
     }
 
-    @Test func `a budget fills again with time`() {
-        var budget = RequestBudget(burst: 3, interval: .seconds(5))
-        for _ in 0..<3 { #expect(budget.take(at: .ms(1_000)) == true) }
-        #expect(budget.take(at: .ms(5_999)) == false)
-        #expect(budget.nextAllowed(at: .ms(1_000)) == .ms(6_000))
-        #expect(budget.take(at: .ms(6_000)) == true)
-        #expect(budget.take(at: .ms(6_001)) == false)
-        for _ in 0..<3 { #expect(budget.take(at: .ms(60_000)) == true) }
-        #expect(budget.take(at: .ms(60_000)) == false)
-    }
-
     @Test func `a first wish is granted at once, and only once`() {
         var requester = KeyFrameRequester()
         #expect(requester.nextDeadline == nil)

@@ -20,7 +20,7 @@ package struct KeyFrameRequester: Sendable {
         case wanted(at: Instant, attempts: Int)
     }
     private var state = State.idle(lastSent: nil)
-    private var repairs = RequestBudget(burst: Self.repairsBurst, interval: Self.repairInterval)
+    private var repairs = TokenBucket(1, per: Self.repairInterval, burst: Self.repairsBurst)
     /// When a repair that waits for its budget is due.
     private var repairDueAt: Instant?
 
@@ -56,7 +56,7 @@ package struct KeyFrameRequester: Sendable {
         guard !isWanted else { return true }
         guard repairDueAt == nil else { return false }
         guard repairs.take(at: now) else {
-            repairDueAt = repairs.nextAllowed(at: now)
+            repairDueAt = repairs.nextTake(at: now)
             return false
         }
         want(at: now)

@@ -18,9 +18,7 @@ package struct RetransmissionLimiter: Sendable {
         var attempts: UInt8
     }
     private var records: ContiguousArray<Record?> = []
-    /// The packets that may still be sent, in billionths, as of `refilledAt`.
-    private var allowance = Int64(burstMax) * 1_000_000_000
-    private var refilledAt: Instant?
+    private var bucket = TokenBucket(ratePerSecond, burst: burstMax)
 
     package init() {}
 
@@ -29,25 +27,15 @@ package struct RetransmissionLimiter: Sendable {
         if records.isEmpty { records = ContiguousArray(repeating: nil, count: Self.size) }
         let index = Int(sequence.rawValue) % Self.size
         guard var record = records[index], record.sequence == sequence, now - record.sentAt < .seconds(5) else {
-            guard takeAllowance(at: now) else { return false }
+            guard bucket.take(at: now) else { return false }
             records[index] = Record(sequence: sequence, sentAt: now, attempts: 1)
             return true
         }
-        guard now - record.sentAt >= Self.spacing, record.attempts < Self.attemptsMax, takeAllowance(at: now)
+        guard now - record.sentAt >= Self.spacing, record.attempts < Self.attemptsMax, bucket.take(at: now)
         else { return false }
         record.attempts += 1
         record.sentAt = now
         records[index] = record
-        return true
-    }
-
-    private mutating func takeAllowance(at now: Instant) -> Bool {
-        let packet: Int64 = 1_000_000_000
-        let elapsed = min(max(now - (refilledAt ?? now), .zero), .seconds(1))
-        refilledAt = now
-        allowance = min(allowance + elapsed.nanoseconds * Int64(Self.ratePerSecond), Int64(Self.burstMax) * packet)
-        guard allowance >= packet else { return false }
-        allowance -= packet
         return true
     }
 }

@@ -13,7 +13,7 @@ struct ViewerKeyFrameRequests {
 
     /// Requests received.
     private(set) var count: UInt64 = 0
-    private var budget = RequestBudget(burst: burst, interval: interval)
+    private var budget = TokenBucket(1, per: interval, burst: burst)
     private var lastPassedAt: Instant?
 
     /// Notes a request.

@@ -12,14 +12,14 @@ struct OwnChanges: Sendable, Codable {
         var metadataJSON: String?
     }
 
-    var budget: RateMeter
+    var budget: TokenBucket
     /// What others know, while a later state waits; `nil` when nothing waits.
     var known: State?
     /// When others are told; in ``ChannelModel/changeDeadlines``.
     var deadlineSecond: Int64?
 
     init(limits: RoomLimits) {
-        budget = RateMeter(perSecond: limits.changesPerSecond, burst: limits.changeBurst)
+        budget = TokenBucket(limits.changesPerSecond, burst: limits.changeBurst)
     }
 }
 
@@ -88,7 +88,7 @@ extension ChannelModel {
     private mutating func takeToken(of id: ParticipantID) -> Bool {
         guard let participant = participants[id], var changes = participant.changes else { return true }
         defer { participants[id]?.changes = changes }
-        guard changes.budget.takeIfRoom(at: now.instant) else { return false }
+        guard changes.budget.take(at: now.instant) else { return false }
         cancelChangeDeadline(participant)
         changes.known = nil
         changes.deadlineSecond = nil

@@ -101,16 +101,16 @@ package struct DataRouter: Sendable {
         /// Those for signaling, from the arrival of the event that opens them on.
         var signalingChannels: Set<DataChannelID> = []
         /// What it sends to others.
-        var messages: RateMeter
-        var bytes: RateMeter
-        var deliveries: RateMeter
+        var messages: TokenBucket
+        var bytes: TokenBucket
+        var deliveries: TokenBucket
         /// What it sends to its signaling.
-        var signalingMessages = RateMeter(
-            perSecond: DataRouter.signalingMessagesPerSecond,
+        var signalingMessages = TokenBucket(
+            DataRouter.signalingMessagesPerSecond,
             burst: DataRouter.signalingMessagesBurst
         )
-        var signalingBytes = RateMeter(
-            perSecond: DataRouter.signalingBytesPerSecond,
+        var signalingBytes = TokenBucket(
+            DataRouter.signalingBytesPerSecond,
             burst: DataRouter.signalingBytesBurst
         )
         /// Whether it is to be ended for a message to its signaling.
@@ -131,9 +131,9 @@ package struct DataRouter: Sendable {
     private var participants: [PeerID: ParticipantID] = [:]
     private var waiting = DataQueue()
     /// Of the whole channel.
-    private var deliveries: RateMeter
+    private var deliveries: TokenBucket
     /// Of participants of other nodes, while they are not paid for.
-    private var remoteDeliveries: [ParticipantID: RateMeter] = [:]
+    private var remoteDeliveries: [ParticipantID: TokenBucket] = [:]
     /// The members with an open channel of a label that receive, in the order of opening.
     private var receivers: [String: [ParticipantID]] = [:]
     /// The labels that participants of other nodes receive, by node.
@@ -143,7 +143,7 @@ package struct DataRouter: Sendable {
 
     package init(limits: RoomLimits = RoomLimits()) {
         self.limits = limits
-        deliveries = RateMeter(perSecond: limits.channelDeliveriesPerSecond)
+        deliveries = TokenBucket(limits.channelDeliveriesPerSecond)
     }
 
     package var isEmpty: Bool { members.isEmpty && participants.isEmpty && receivers.isEmpty && waiting.isEmpty }
@@ -166,12 +166,12 @@ package struct DataRouter: Sendable {
             location: participant.location,
             sender: Sender(participant),
             farewell: plan?.farewell,
-            messages: RateMeter(perSecond: limits.dataMessagesPerSecond),
-            bytes: RateMeter(
-                perSecond: limits.dataBytesPerSecond,
+            messages: TokenBucket(limits.dataMessagesPerSecond),
+            bytes: TokenBucket(
+                limits.dataBytesPerSecond,
                 burst: min(limits.dataBytesPerSecond, Self.bytesBurst)
             ),
-            deliveries: RateMeter(perSecond: limits.dataDeliveriesPerSecond)
+            deliveries: TokenBucket(limits.dataDeliveriesPerSecond)
         )
         var effects: [Effect] = []
         for channel in plan?.channels ?? [] where member.plan[channel.parameters.label] == nil {
@@ -269,7 +269,7 @@ package struct DataRouter: Sendable {
             // never left out: the peer takes the channel for open.
             if isIncoming, let next = members[id]?.messages.nextRoom(at: now) {
                 guard next <= now else { return .waits(until: next) }
-                members[id]?.messages.take(at: now)
+                members[id]?.messages.charge(at: now)
             }
             return .done(Step(effects: opened(channel, parameters, isIncoming: isIncoming, of: id)))
         case .message(let channel, let message):
@@ -344,10 +344,10 @@ package struct DataRouter: Sendable {
         case later(Instant)
     }
 
-    /// When there is room in two meters, for a message that is worth it until `limit`.
+    /// When there is room in two buckets, for a message that is worth it until `limit`.
     private static func pace(
-        _ first: RateMeter,
-        _ second: RateMeter,
+        _ first: TokenBucket,
+        _ second: TokenBucket,
         until limit: Instant,
         at now: Instant
     ) -> Pace {
@@ -363,7 +363,7 @@ package struct DataRouter: Sendable {
         guard let member = members[id] else { return .done(Step()) }
         switch Self.pace(member.messages, member.bytes, until: since + Self.patience, at: now) {
         case .now:
-            members[id]?.messages.take(at: now)
+            members[id]?.messages.charge(at: now)
             return .done(Step())
         case .later(let next): return .waits(until: next)
         case .never: return .done(Step(effects: [.drop(.rate)]))
@@ -391,15 +391,15 @@ package struct DataRouter: Sendable {
         let maySend = if case .messages(sends: true, _) = plan.use { true } else { false }
         let pace = maySend ? Self.pace(member.deliveries, deliveries, until: limit, at: now) : .now
         if case .later(let next) = pace { return .waits(until: next) }
-        members[id]?.messages.take(at: now)
+        members[id]?.messages.charge(at: now)
         guard maySend else { return .done(Step(effects: [.drop(.notPermitted)])) }
         if case .never = pace { return .done(Step(effects: [.drop(.deliveries)])) }
 
         let receivers = findReceivers(of: label, from: member.sender)
         let nodes = labelsOfNodes.filter { $0.value.contains(label) }.keys
         guard receivers.count + nodes.count > 0 else {
-            members[id]?.bytes.take(message.bytes.count, at: now)
-            members[id]?.deliveries.take(receivers.lookedAt / Self.lookedAtPerDelivery, at: now)
+            members[id]?.bytes.charge(message.bytes.count, at: now)
+            members[id]?.deliveries.charge(receivers.lookedAt / Self.lookedAtPerDelivery, at: now)
             return .done(Step(work: 1 + receivers.work))
         }
         var made = 0
@@ -407,31 +407,31 @@ package struct DataRouter: Sendable {
         do throws(ZlibError) {
             content = try Self.content(of: message, plan) { count in
                 made += count
-                members[id]?.bytes.take(count, at: now)
+                members[id]?.bytes.charge(count, at: now)
             }
         } catch {
             // Its receivers were looked for, as for one that is sent.
-            members[id]?.bytes.take(message.bytes.count - made, at: now)
-            members[id]?.deliveries.take(receivers.count + nodes.count, at: now)
+            members[id]?.bytes.charge(message.bytes.count - made, at: now)
+            members[id]?.deliveries.charge(receivers.count + nodes.count, at: now)
             let work = 1 + receivers.work + made / Self.bytesPerStep
             return .done(Step(effects: [.drop(.malformed)], work: work))
         }
         // A message that is not compressed, or longer than its content.
-        members[id]?.bytes.take(message.bytes.count - made, at: now)
+        members[id]?.bytes.charge(message.bytes.count - made, at: now)
         let count = Self.deliveries(of: content.count, to: receivers.count + nodes.count)
         guard count <= Self.messageSecondsMax * limits.dataDeliveriesPerSecond else {
             let work = 1 + receivers.work + made / Self.bytesPerStep
             return .done(Step(effects: [.drop(.deliveries)], work: work))
         }
-        members[id]?.deliveries.take(count, at: now)
-        deliveries.take(count, at: now, perSecond: part(count))
+        members[id]?.deliveries.charge(count, at: now)
+        deliveries.charge(count, at: now, atMost: part(count).map { TokenRate($0) })
 
         let compressed = plan.isCompressed ? message.bytes : nil
         let isText = message.isText && !plan.isCompressed
         let relayed = RelayedMessage(sender: id, label: label, isText: isText, bytes: content)
         let lease = made > 0 ? message.lease?.extended(by: made) : message.lease
         let distribution = distribute(relayed, compressed: compressed, lease, from: member.sender, to: receivers)
-        members[id]?.bytes.take(distribution.compressedBytes, at: now)
+        members[id]?.bytes.charge(distribution.compressedBytes, at: now)
         var step = distribution.step
         if !nodes.isEmpty { step.effects.append(.relay(relayed, to: Set(nodes))) }
         step.work += made / Self.bytesPerStep
@@ -454,13 +454,13 @@ package struct DataRouter: Sendable {
         guard let member = members[id], member.signalingMessages.hasRoom(at: now),
             member.signalingBytes.hasRoom(at: now)
         else { return refuse(id, label, .rate) }
-        members[id]?.signalingMessages.take(at: now)
-        if !plan.isCompressed { members[id]?.signalingBytes.take(message.bytes.count, at: now) }
+        members[id]?.signalingMessages.charge(at: now)
+        if !plan.isCompressed { members[id]?.signalingBytes.charge(message.bytes.count, at: now) }
         var inflated = 0
         do throws(ZlibError) {
             let content = try Self.content(of: message, plan) { count in
                 inflated += count
-                members[id]?.signalingBytes.take(count, at: now)
+                members[id]?.signalingBytes.charge(count, at: now)
             }
             let lease = inflated > 0 ? message.lease?.extended(by: inflated) : message.lease
             return Step(
@@ -493,7 +493,7 @@ package struct DataRouter: Sendable {
         guard DataChannelPlan.isOfMessages(message.label),
             message.bytes.count <= DataTransportParameters.messageBytesMax
         else { return Step(effects: [.drop(.malformed)]) }
-        var own = remoteDeliveries[participant.id] ?? RateMeter(perSecond: limits.dataDeliveriesPerSecond)
+        var own = remoteDeliveries[participant.id] ?? TokenBucket(limits.dataDeliveriesPerSecond)
         guard own.hasRoom(at: now), deliveries.hasRoom(at: now) else { return Step(effects: [.drop(.deliveries)]) }
         let sender = Sender(participant)
         let receivers = findReceivers(of: message.label, from: sender)
@@ -502,10 +502,10 @@ package struct DataRouter: Sendable {
         guard count <= Self.messageSecondsMax * limits.dataDeliveriesPerSecond else {
             return Step(effects: [.drop(.deliveries)])
         }
-        own.take(count, at: now)
-        deliveries.take(count, at: now, perSecond: part(count))
+        own.charge(count, at: now)
+        deliveries.charge(count, at: now, atMost: part(count).map { TokenRate($0) })
         if remoteDeliveries[participant.id] == nil, remoteDeliveries.count >= Self.remoteSendersMax {
-            remoteDeliveries = remoteDeliveries.filter { !$0.value.isPaid(at: now) }
+            remoteDeliveries = remoteDeliveries.filter { !$0.value.isFull(at: now) }
         }
         if remoteDeliveries[participant.id] != nil || remoteDeliveries.count < Self.remoteSendersMax {
             remoteDeliveries[participant.id] = own

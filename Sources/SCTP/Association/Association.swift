@@ -77,9 +77,9 @@ public struct Association: ~Copyable, Sendable {
     var resets: StreamResets
     /// Of the packet that is being read.
     var packetContents = PacketContents()
-    var controlBucket = TokenBucket(perSecond: 100, burst: 200)
+    var controlBucket = TokenBucket(100, burst: 200)
     var work = WorkMeter()
-    var glitchBucket = TokenBucket(perSecond: 10, burst: 100)
+    var glitchBucket = TokenBucket(10, burst: 100)
     public internal(set) var counters = AssociationCounters()
 
     /// - Parameter generator: gives tags, the first number and the key of the cookies, so it must not be predictable in use.

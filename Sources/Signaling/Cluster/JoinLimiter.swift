@@ -12,8 +12,6 @@ struct JoinLimiter: Sendable {
     static let perLoop = 200.0
     /// The share of the capacity for newcomers; the rest is for those who are there.
     static let share = 0.5
-    /// The bucket holds the joins of so many seconds.
-    private static let burstSeconds = 1.0
     /// Joins under way for each loop from which on the loops count as busy.
     static let busyPerLoop = 8
     /// The shortest time that is measured.
@@ -30,8 +28,7 @@ struct JoinLimiter: Sendable {
     private let busyMin: Int
     /// Joins a second that the node can serve.
     private(set) var capacity: Double
-    private var tokens: Double
-    private var filledAt: Instant
+    private var places: TokenBucket
     private var recoveredAt: Instant
     private var underWay = 0
     /// The time since when the node is busy, and the joins that ended since; `nil` when it is not.
@@ -43,22 +40,17 @@ struct JoinLimiter: Sendable {
         assumed = Self.perLoop * Double(loops)
         busyMin = Self.busyPerLoop * loops
         capacity = assumed
-        tokens = assumed * Self.share * Self.burstSeconds
-        filledAt = now
+        places = TokenBucket(Self.rate(assumed))
         recoveredAt = now
     }
 
     /// Takes the place of one newcomer.
     /// - Returns: `false` when more join at once than the node serves beside its calls.
     mutating func take(at now: Instant) -> Bool {
-        fill(at: now)
-        guard tokens < 1 else {
-            tokens -= 1
-            return true
-        }
+        if places.take(at: now) { return true }
         if busy == nil, now - recoveredAt >= .seconds(1) {
             recoveredAt = now
-            if capacity < assumed { capacity = min(assumed, capacity * Self.recovery) }
+            if capacity < assumed { setCapacity(min(assumed, capacity * Self.recovery)) }
         }
         return false
     }
@@ -77,20 +69,20 @@ struct JoinLimiter: Sendable {
         busy = underWay >= busyMin ? period : nil
         let time = now - period.since
         guard time >= Self.periodMin else { return }
-        fill(at: now)
         let measured = Double(period.joins) / time.seconds
         let next = capacity + (measured - capacity) * Self.gain
-        capacity = min(max(next, assumed / Self.factorMax), assumed * Self.factorMax)
+        setCapacity(min(max(next, assumed / Self.factorMax), assumed * Self.factorMax))
         recoveredAt = now
         if busy != nil { busy = (now, 0) }
     }
 
-    private mutating func fill(at now: Instant) {
-        let rate = capacity * Self.share
-        let seconds = max(0, (now - filledAt).seconds)
-        filledAt = max(filledAt, now)
-        tokens = min(rate * Self.burstSeconds, tokens + seconds * rate)
+    private mutating func setCapacity(_ joinsPerSecond: Double) {
+        capacity = joinsPerSecond
+        places.rate = Self.rate(joinsPerSecond)
     }
+
+    /// The bucket holds the joins of a second.
+    private static func rate(_ capacity: Double) -> TokenRate { TokenRate(max(Int(capacity * share), 1)) }
 }
 
 /// The ``JoinLimiter`` of a node, for all its protocols.

@@ -62,7 +62,8 @@ public struct PublicServer: Service {
         let limits = configuration.limits
         // That of the HTTP server has no lines below level notice.
         let ownLogger = signalingLogger ?? logger
-        let limiter = AddressLimiter(limits, statistics: signalingStatistics, logger: ownLogger)
+        let now = now ?? { DeadlineTimer.now }
+        let limiter = AddressLimiter(limits, now: now, statistics: signalingStatistics, logger: ownLogger)
         let clients = ClientAddresses(configuration.proxies)
         let shares = ConnectionShares(limits, statistics: signalingStatistics, logger: ownLogger)
         let outbound = WaitingBudget(
@@ -77,7 +78,7 @@ public struct PublicServer: Service {
         )
         let joins =
             cluster == nil
-            ? nil : JoinGate(loops: mediaLoops, statistics: signalingStatistics, now: now ?? { DeadlineTimer.now })
+            ? nil : JoinGate(loops: mediaLoops, statistics: signalingStatistics, now: now)
         responder = PublicResponder(
             rooms: rooms,
             authorizer: authorizer,

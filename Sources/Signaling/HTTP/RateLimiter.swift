@@ -1,6 +1,7 @@
 import Logging
 import Room
 import Synchronization
+import Wire
 
 /// A token bucket for each client network, in a table of bounded size.
 ///
@@ -10,43 +11,43 @@ struct RateLimiter: Sendable {
     /// The maximum number of buckets.
     static let clientsMax = 20_000
 
-    private struct Bucket {
-        var tokens: Double
-        var updatedAt: ContinuousClock.Instant
-    }
-    let burst: Double
-    let perSecond: Double
-    private var buckets: [ClientNetwork: Bucket] = [:]
-    var clientCount: Int { buckets.count }
+    /// `nil` for no limit.
+    private let rate: TokenRate?
+    /// For each network, when what it took is paid for.
+    private var paidAt: [ClientNetwork: Instant] = [:]
+    var clientCount: Int { paidAt.count }
 
-    /// - Parameter burst: The capacity of a bucket; 0 turns the limit off.
+    /// - Parameters:
+    ///   - burst: The capacity of a bucket; 0 turns the limit off.
+    ///   - perSecond: At least 0.001.
     init(burst: Int, perSecond: Double) {
-        self.burst = Double(burst)
-        self.perSecond = max(perSecond, 0.001)
+        rate = burst > 0 ? TokenRate(1, per: .seconds(1 / max(perSecond, 0.001)), burst: burst) : nil
     }
 
     /// Takes the tokens of one request. Returns `nil`, or the seconds until enough tokens are available.
-    /// - Parameter cost: The number of tokens, at most a full bucket.
-    mutating func take(for client: ClientNetwork, cost: Int = 1, at now: ContinuousClock.Instant) -> Int? {
-        guard burst > 0 else { return nil }
-        let cost = min(Double(cost), burst)
-        if buckets[client] == nil, buckets.count >= Self.clientsMax {
-            buckets = buckets.filter { tokens(of: $0.value, at: now) < burst }
-            if buckets.count >= Self.clientsMax { buckets = [:] }
+    /// - Parameter cost: The number of tokens. A full bucket pays for any request.
+    mutating func take(for client: ClientNetwork, cost: Int = 1, at now: Instant) -> Int? {
+        guard let rate else { return nil }
+        if paidAt[client] == nil, paidAt.count >= Self.clientsMax {
+            paidAt = paidAt.filter { $0.value > now }
+            if paidAt.count >= Self.clientsMax { paidAt = [:] }
         }
-        let available = buckets[client].map { tokens(of: $0, at: now) } ?? burst
-        guard available >= cost else {
-            buckets[client] = Bucket(tokens: available, updatedAt: now)
-            return max(1, Int(((cost - available) / perSecond).rounded(.up)))
-        }
-        buckets[client] = Bucket(tokens: available - cost, updatedAt: now)
-        return nil
+        let cost = min(cost, rate.burst)
+        guard !rate.take(cost, paidAt: &paidAt[client, default: now], at: now) else { return nil }
+        return rate.nextTake(cost, paidAt: paidAt[client] ?? now, at: now)?.secondsToWait(at: now)
     }
+}
 
-    private func tokens(of bucket: Bucket, at now: ContinuousClock.Instant) -> Double {
-        let elapsed = (now - bucket.updatedAt) / .seconds(1)
-        return min(burst, bucket.tokens + max(0, elapsed) * perSecond)
+extension TokenBucket {
+    /// Takes a token. Returns `nil`, or the seconds until one is available.
+    mutating func takeOrWait(at now: Instant) -> Int? {
+        take(at: now) ? nil : nextTake(at: now)?.secondsToWait(at: now)
     }
+}
+
+extension Instant {
+    /// The whole seconds until then, for Retry-After; at least 1.
+    fileprivate func secondsToWait(at now: Instant) -> Int { max(1, Int((self - now).seconds.rounded(.up))) }
 }
 
 /// The ``RateLimiter``s of a listener.
@@ -72,13 +73,20 @@ final class AddressLimiter: Sendable {
         var memberMessages: RateLimiter
     }
     private let state: Mutex<State>
+    private let now: @Sendable () -> Instant
     private let statistics: SignalingStatistics
     private let logger: Logger
 
     /// - Parameters:
     ///   - statistics: Counts refusals.
     ///   - logger: Has the address of each refusal, at level debug.
-    init(_ limits: HTTPLimits, statistics: SignalingStatistics, logger: Logger) {
+    init(
+        _ limits: HTTPLimits,
+        now: @escaping @Sendable () -> Instant,
+        statistics: SignalingStatistics,
+        logger: Logger
+    ) {
+        self.now = now
         self.logger = logger
         let requests = RateLimiter(burst: limits.requestBurst, perSecond: limits.requestsPerSecond)
         let messages = RateLimiter(burst: limits.messageBurst, perSecond: limits.messagesPerSecond)
@@ -100,13 +108,14 @@ final class AddressLimiter: Sendable {
 
     /// Takes tokens of `network`. Returns `nil`, or the seconds until enough tokens are available.
     func take(_ kind: Kind, cost: Int = 1, for network: ClientNetwork) -> Int? {
+        let now = now()
         let wait = state.withLock { state in
             switch kind {
-            case .request: state.requests.take(for: network, cost: cost, at: .now)
-            case .handshake: state.handshakes.take(for: network, cost: cost, at: .now)
-            case .ending: state.endings.take(for: network, cost: cost, at: .now)
-            case .message: state.messages.take(for: network, cost: cost, at: .now)
-            case .memberMessage: state.memberMessages.take(for: network, cost: cost, at: .now)
+            case .request: state.requests.take(for: network, cost: cost, at: now)
+            case .handshake: state.handshakes.take(for: network, cost: cost, at: now)
+            case .ending: state.endings.take(for: network, cost: cost, at: now)
+            case .message: state.messages.take(for: network, cost: cost, at: now)
+            case .memberMessage: state.memberMessages.take(for: network, cost: cost, at: now)
             }
         }
         if wait != nil {

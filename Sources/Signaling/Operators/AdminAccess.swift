@@ -2,19 +2,20 @@ import Access
 import HTTPTypes
 import Room
 import Synchronization
+import Wire
 
 /// Decides who may use the APIs of the admin listener, and how often.
 final class AdminAccess: Sendable {
     /// Requests with a valid token: as many as the reference service permits to an account, with a burst for scripts.
-    private static let calls = (burst: 1_000, perSecond: 100.0)
+    private static let calls = TokenRate(100, burst: 1_000)
     /// Requests without one, so that a token cannot be guessed.
-    private static let failures = (burst: 500, perSecond: 20.0)
+    private static let failures = TokenRate(20, burst: 500)
 
     private struct State {
-        var calls = RateLimiter(burst: AdminAccess.calls.burst, perSecond: AdminAccess.calls.perSecond)
+        var calls = TokenBucket(AdminAccess.calls)
         /// With the token for reading, so that a dashboard does not keep operators from acting.
-        var reads = RateLimiter(burst: AdminAccess.calls.burst, perSecond: AdminAccess.calls.perSecond)
-        var failures = RateLimiter(burst: AdminAccess.failures.burst, perSecond: AdminAccess.failures.perSecond)
+        var reads = TokenBucket(AdminAccess.calls)
+        var failures = TokenBucket(AdminAccess.failures)
     }
     private let token: @Sendable () -> String?
     private let readToken: @Sendable () -> String?
@@ -55,7 +56,7 @@ final class AdminAccess: Sendable {
         _ headers: HTTPFields,
         role: OperatorRole,
         isPublic: Bool = false,
-        at now: ContinuousClock.Instant
+        at now: Instant
     ) -> Problem? {
         guard hasToken || isLoopback || isPublic else {
             return Problem(
@@ -66,9 +67,8 @@ final class AdminAccess: Sendable {
         let credential = credential(of: headers)
         let isPermitted = isPublic || credential != nil
         let wait = state.withLock { state in
-            guard isPermitted else { return state.failures.take(for: .unknown, at: now) }
-            return credential == .readToken
-                ? state.reads.take(for: .unknown, at: now) : state.calls.take(for: .unknown, at: now)
+            guard isPermitted else { return state.failures.takeOrWait(at: now) }
+            return credential == .readToken ? state.reads.takeOrWait(at: now) : state.calls.takeOrWait(at: now)
         }
         if let wait {
             return Problem(

@@ -37,7 +37,7 @@ extension AdminResponder {
             request.headers,
             role: wanted?.role ?? .read,
             isPublic: wanted?.isPublic ?? false,
-            at: .now
+            at: DeadlineTimer.now
         )
         if let refusal { throw refusal }
         guard isPermitted(request.headers[.origin]) else {

@@ -13,7 +13,7 @@ struct MessageBudget {
     /// The number of bytes per unit of cost. The longest answer has 512 KiB.
     private static let bytesPerMessage = 8_192
 
-    private var meter = RateMeter(perSecond: perSecond, burst: burst)
+    private var bucket = TokenBucket(perSecond, burst: burst)
 
     /// The cost of a message, at most the whole burst: the parser refuses messages that are too large.
     static func cost(of text: String) -> Int { cost(of: text.utf8) }
@@ -24,5 +24,5 @@ struct MessageBudget {
         return min(burst, 1 + commas / valuesPerMessage + bytes.count / bytesPerMessage)
     }
 
-    mutating func take(_ cost: Int = 1, at now: Instant) -> Bool { meter.takeIfRoom(for: cost, at: now) }
+    mutating func take(_ cost: Int = 1, at now: Instant) -> Bool { bucket.take(cost, at: now) }
 }

@@ -1,6 +1,7 @@
 import NIOCore
 import NIOWebSocket
 import Room
+import Wire
 
 /// The server side of one WebSocket (RFC 6455): frames to and from the socket, whole text messages to and from the owner.
 ///
@@ -26,8 +27,9 @@ final class WebSocketHandler: ChannelDuplexHandler {
     private var decodedBytes = 0
     /// The bytes of a frame or message that has not arrived whole, as ``inbound`` knows them.
     private var incompleteBytes = 0
-    /// `nil` until the first cheap frame.
-    private var budget: FrameBudget?
+    /// For the cheap frames: pings, pongs, small fragments, and frames after a Close. Each costs the node as much as a whole message,
+    /// also before authentication.
+    private var cheapFrames: TokenBucket
     /// Whether a Close frame was sent.
     private var isClosing = false
     /// The channel is being closed.
@@ -91,6 +93,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         self.writer = writer
         self.inbound = inbound
         self.arrived = arrived
+        cheapFrames = TokenBucket(limits.cheapFramesPerSecond, burst: limits.cheapFrameBurst)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -139,7 +142,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         context.fireChannelReadComplete()
     }
 
-    /// Whether a frame counts against the ``FrameBudget``.
+    /// Whether a frame counts against ``cheapFrames``.
     private func isCheap(_ frame: WebSocketFrame) -> Bool {
         switch frame.opcode {
         case .text, .continuation: isClosing || !frame.fin && frame.length < limits.fragmentBytesMin
@@ -148,12 +151,8 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func takeFrame(_ context: ChannelHandlerContext) -> Bool {
-        let now = context.eventLoop.now
-        var budget =
-            budget ?? FrameBudget(burst: limits.cheapFrameBurst, perSecond: limits.cheapFramesPerSecond, at: now)
-        let isPermitted = budget.take(at: now)
-        self.budget = budget
-        return isPermitted
+        let now = Instant(nanoseconds: Int64(clamping: context.eventLoop.now.uptimeNanoseconds))
+        return cheapFrames.take(at: now)
     }
 
     /// Closes without waiting for the client's Close, which follows all the frames that it already sent.

@@ -5,36 +5,6 @@ import Testing
 
 @testable import Signaling
 
-@Suite struct FrameBudgetTests {
-    private let start = NIODeadline.uptimeNanoseconds(5_000_000_000)
-
-    @Test func `a burst is permitted, then frames at the rate`() {
-        var budget = FrameBudget(burst: 3, perSecond: 10, at: start)
-        for _ in 0..<3 { #expect(budget.take(at: start) == true) }
-        #expect(budget.take(at: start) == false)
-        #expect(budget.take(at: start + .milliseconds(99)) == false)
-        #expect(budget.take(at: start + .milliseconds(100)) == true)
-        #expect(budget.take(at: start + .milliseconds(199)) == false)
-        #expect(budget.take(at: start + .milliseconds(200)) == true)
-    }
-
-    @Test func `fractions of an interval accumulate, and a pause fills at most the burst`() {
-        var budget = FrameBudget(burst: 1, perSecond: 10, at: start)
-        #expect(budget.take(at: start) == true)
-        #expect(budget.take(at: start + .milliseconds(150)) == true)
-        #expect(budget.take(at: start + .milliseconds(249)) == false)
-        #expect(budget.take(at: start + .hours(100)) == true)
-        #expect(budget.take(at: start + .hours(100)) == false)
-    }
-
-    @Test func `a rate of zero counts as one frame per second`() {
-        var budget = FrameBudget(burst: 1, perSecond: 0, at: start)
-        #expect(budget.take(at: start) == true)
-        #expect(budget.take(at: start + .milliseconds(999)) == false)
-        #expect(budget.take(at: start + .seconds(1)) == true)
-    }
-}
-
 extension WebSocketHandlerTests {
     private func smallBudget() -> WebSocketLimits {
         var limits = WebSocketLimits()
