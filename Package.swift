@@ -411,7 +411,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         case "Cluster":
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis"]
             target.sources = [
-                "Links/LengthPrefix.swift", "Links/LinkBars.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
+                "Links/LengthPrefix.swift", "Links/LinkBackoff.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
                 "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Rooms/ChannelMessage.swift",
                 "Store/Identifiers.swift", "Store/NodeRecord.swift", "Store/RecordSigner.swift",
             ]

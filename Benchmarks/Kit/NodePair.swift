@@ -19,12 +19,12 @@ final class NodePair {
         }
         for (index, (core, batch)) in [(origin, outward), (edge, back)].enumerated() {
             let address = [Self.addresses[index]]
-            core.startNodeLinks(at: locations[index], sockets: address, addresses: address, into: batch)
+            core.startMediaLinks(at: locations[index], sockets: address, addresses: address, into: batch)
         }
         let relay = try edge.makeRelayID()
-        let end = try edge.nodeLinkEnd(to: locations[0], at: now)
+        let end = try edge.mediaLinkEnd(to: locations[0], at: now)
         let exported = try origin.exportTrack(track, as: relay, to: end, at: now)
-        let link = try edge.joinNodeLink(exported.origin, at: now)
+        let link = try edge.joinMediaLink(exported.origin, at: now)
         edge.addMirror(exported.track, as: relay, from: link, at: now)
     }
 

@@ -3,7 +3,7 @@ internal import Wire
 
 /// A relay link from one forwarder to another, over the ring between two loops. Here both ends are on one thread.
 final class RingLink: RelayLink {
-    private let ring = RelayRing<RelayRecord>()
+    private let ring = LoopRing<RelayRecord>()
 
     override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool { ring.append(record, bytes) }
 

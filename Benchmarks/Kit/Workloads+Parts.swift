@@ -223,7 +223,7 @@ extension Workloads {
         struct Record: BitwiseCopyable, Sendable {
             var words: [16 of UInt64] = .init(repeating: 7)
         }
-        let ring = RelayRing<Record>()
+        let ring = LoopRing<Record>()
         let floor = unsafe nagare_ring_make(1 << 20)
         let packet = packets(1)[0]
         let target = UnsafeMutableRawPointer.allocate(byteCount: 2_048, alignment: 64)

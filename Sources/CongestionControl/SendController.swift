@@ -1,6 +1,6 @@
 /// Decides how much is sent to one subscriber: the target rate of its media, the rate of its pacer and the probe clusters.
 ///
-/// The standing queue of the path leads (`QueueLaw`); loss without a queue is tested (`LossTest`), and so is a queue that stays
+/// The standing queue of the path leads (`DelayController`); loss without a queue is tested (`LossTest`), and so is a queue that stays
 /// (`CompetitionTest`). It knows no clock: times are microseconds of the sender's monotonic clock, which all controllers of a
 /// server share, rates are bits a second from the IP header on.
 package struct SendController: ~Copyable, Sendable {
@@ -52,12 +52,12 @@ package struct SendController: ~Copyable, Sendable {
 
     private var path = PathMeter()
     private var silence: ReportSilence
-    private var law = QueueLaw()
+    private var law = DelayController()
     private var standing = StandingDelay()
     private var busy = BusyRate()
     private var held = HeldRate()
     private var competition = CompetitionTest()
-    private var competing = CompetingLaw()
+    private var competing = CompetingFlowController()
     private var loss = LossTest()
     private var lossCap = LossCap()
     private var probes: ProbePlanner
@@ -354,11 +354,11 @@ package struct SendController: ~Copyable, Sendable {
             if test(goalMS: goalMS, at: now) {
                 law.skip(queueMS: queueMS)
             } else {
-                let input = QueueLaw.Input(
+                let input = DelayController.Input(
                     queueMS: queueMS,
                     jitterMS: path.queue.jitterMS,
                     delivered: path.delivered,
-                    deliveredRecently: path.queue.delayMS > QueueLaw.busyMS ? path.deliveredRecently : 0,
+                    deliveredRecently: path.queue.delayMS > DelayController.busyMS ? path.deliveredRecently : 0,
                     link: path.likelyLink,
                     roundTrip: path.roundTrip,
                     isTestingLoss: loss.isTesting,
@@ -428,7 +428,7 @@ package struct SendController: ~Copyable, Sendable {
             competing.begin(at: now)
             law.stopDraining()
             lossCap.clear()
-            target = max(target, CompetingLaw.share * path.wholeLink, 0.9 * rate)
+            target = max(target, CompetingFlowController.share * path.wholeLink, 0.9 * rate)
         }
         return true
     }

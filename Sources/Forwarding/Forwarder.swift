@@ -12,11 +12,11 @@ public import Wire
 public final class Forwarder {
     let configuration: ForwarderConfiguration
     let directory: PeerDirectory
-    let schedule = TurnSchedule()
+    let schedule = WorkSchedule()
     /// Received streams of all peers and mirrors.
     var streams = StreamRegistry()
     let relays = RelayTable()
-    let nodeLinks: NodeLinkTable
+    let mediaLinks: MediaLinkTable
     /// The memory of all peers' data channels.
     let dataBudget = DataBudget()
     /// What packets to all peers are made with.
@@ -43,7 +43,7 @@ public final class Forwarder {
             preconditionFailure("the backend \(configuration.srtpBackend.rawValue) is available")
         }
         sending = SendResources(engine: engine)
-        nodeLinks = NodeLinkTable(
+        mediaLinks = MediaLinkTable(
             engine: engine,
             wallAtZero: configuration.unixNanosecondsAtZero,
             random: configuration.random
@@ -158,7 +158,7 @@ public final class Forwarder {
 
     /// When `handleTimeout` is due.
     public var nextDeadline: Instant? {
-        let next = earliest(earliest(schedule.nextDeadline, dataBudget.nextTurnAt), nodeLinks.nextDeadline)
+        let next = earliest(earliest(schedule.nextDeadline, dataBudget.nextTurnAt), mediaLinks.nextDeadline)
         guard let turn else { return next }
         return earliest(next, turn.nextDeadline)
     }
@@ -167,7 +167,7 @@ public final class Forwarder {
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
         fanOutAll(at: now, into: batch)
         turn?.handleTimeout(at: now)
-        nodeLinks.handleTimeout(at: now)
+        mediaLinks.handleTimeout(at: now)
         while let id = schedule.firstSendDue(at: now) {
             guard let peer = peer(id) else {
                 schedule.setSendTime(of: id, to: nil)
@@ -197,7 +197,7 @@ public final class Forwarder {
         fanOutAll(at: now, into: batch)
         serveWaitingData { service($0, at: now, into: batch) }
         schedule.serveDirty { service($0, at: now, into: batch) }
-        nodeLinks.endTurn(at: now)
+        mediaLinks.endTurn(at: now)
         completeBatch()
     }
 

@@ -12,7 +12,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
     case tooManySlots(limit: Int)
     case unknownLocation(MediaLocation)
     case unknownLink(LinkID)
-    case tooManyNodeLinks(limit: Int)
+    case tooManyMediaLinks(limit: Int)
     /// A track goes to as many other nodes as it may.
     case tooManyNodes(TrackID, limit: Int)
     /// The other end cannot be sent to: its version is not ours, or no address of it can be reached from here.
@@ -33,7 +33,7 @@ public enum ForwarderError: Error, Hashable, Sendable, CustomStringConvertible {
             "The peer's slots had \(limit) SSRCs out of order, which is the limit; it must join again."
         case .unknownLocation(let location): "There is no media loop \(location) here."
         case .unknownLink(let link): "There is no link \(link.rawValue) from this loop."
-        case .tooManyNodeLinks(let limit):
+        case .tooManyMediaLinks(let limit):
             "This loop has links to \(limit) loops of other nodes, which is its limit; use fewer or larger nodes."
         case .tooManyNodes(let id, let limit):
             "The track \(id) goes to \(limit) other nodes, which is the limit; viewers must join at one of the nodes that have it already."

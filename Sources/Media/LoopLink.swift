@@ -17,12 +17,12 @@ struct LoopNeighbour: Sendable {
     /// What this loop's forwarder calls the link to it.
     let link: LinkID
     let eventLoop: EventLoop
-    let outgoing: RelayRing<TimedRelayRecord>
-    let incoming: RelayRing<TimedRelayRecord>
+    let outgoing: LoopRing<TimedRelayRecord>
+    let incoming: LoopRing<TimedRelayRecord>
 }
 
 /// When what a loop's turn works on was read from the network. One for the loop and all its links.
-final class TurnCause {
+final class ReceiveTime {
     /// Of what was read first; `nil` while there is nothing.
     private(set) var readAt: Instant?
 
@@ -40,11 +40,11 @@ final class TurnCause {
 
 /// The writing end of the way to one other loop. It belongs to the loop that writes.
 final class LoopLink: RelayLink {
-    private let ring: RelayRing<TimedRelayRecord>
+    private let ring: LoopRing<TimedRelayRecord>
     private let receiver: EventLoop
-    private let cause: TurnCause
+    private let cause: ReceiveTime
 
-    init(to neighbour: LoopNeighbour, cause: TurnCause) {
+    init(to neighbour: LoopNeighbour, cause: ReceiveTime) {
         ring = neighbour.outgoing
         receiver = neighbour.eventLoop
         self.cause = cause
@@ -89,7 +89,7 @@ public struct RelayCounters: Hashable, Sendable {
 
     public init() {}
 
-    mutating func add(_ ring: RelayRing<TimedRelayRecord>) {
+    mutating func add(_ ring: LoopRing<TimedRelayRecord>) {
         guard ring.isAllocated else { return }
         recordsSent &+= ring.counters.records
         bytesSent &+= ring.counters.bytes

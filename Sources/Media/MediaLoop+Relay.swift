@@ -17,7 +17,7 @@ extension MediaLoop {
         self.gateways = gateways
         self.loops = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
         for neighbour in neighbours {
-            let link = LoopLink(to: neighbour, cause: turnCause)
+            let link = LoopLink(to: neighbour, cause: receiveTime)
             links.append(link)
             linkIDs[neighbour.location] = neighbour.link
             forwarder.setLink(link, as: neighbour.link)
@@ -29,14 +29,14 @@ extension MediaLoop {
 
     /// Takes what other loops sent.
     func takeRelayed(at now: Instant) {
-        let (forwarder, batch, turnCause) = (forwarder, batch, turnCause)
+        let (forwarder, batch, receiveTime) = (forwarder, batch, receiveTime)
         var budget = Self.relayRecordsPerTurnMax
         var emptyCount = 0
         while budget > 0, emptyCount < relaySources.count {
             let (link, ring) = (relaySources[relayNext].link, relaySources[relayNext].ring)
             relayNext = (relayNext + 1) % relaySources.count
             let count = ring.drain(min(budget, Self.relayRecordsPerVisitMax)) { message, bytes in
-                if !bytes.isEmpty { turnCause.note(Instant(nanoseconds: message.readAtNanoseconds)) }
+                if !bytes.isEmpty { receiveTime.note(Instant(nanoseconds: message.readAtNanoseconds)) }
                 forwarder.receiveRelayed(message.record, bytes, from: link, at: now, into: batch)
             }
             budget -= count
@@ -176,5 +176,5 @@ extension MediaLoop {
 /// The reading end of the way from one other loop.
 struct RelaySource {
     let link: LinkID
-    let ring: RelayRing<TimedRelayRecord>
+    let ring: LoopRing<TimedRelayRecord>
 }

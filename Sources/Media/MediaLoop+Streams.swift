@@ -39,7 +39,7 @@ extension MediaLoop {
     }
 
     private func receivedStream(_ bytes: RawSpan, _ path: NetworkPath, at now: Instant) {
-        turnCause.note(now)
+        receiveTime.note(now)
         streams?.receive(bytes, on: path.local, at: now) { received(&$0, $1, $2, at: now) }
         closeStreams(at: now)
         // TLS may have something to write without a packet in the batch.
@@ -53,7 +53,7 @@ extension MediaLoop {
             return
         }
         let now = EventLoop.now()
-        turnCause.note(now)
+        receiveTime.note(now)
         streams.arrive(moving.connection, on: path, at: now) { packet, path, framing in
             received(&packet, path, framing, at: now)
         }

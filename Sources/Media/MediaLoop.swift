@@ -48,9 +48,9 @@ public actor MediaLoop: MediaPlane {
     private let relayAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let onEvents: EventHandler
     private var peers: Set<PeerID> = []
-    let turnCause = TurnCause()
+    let receiveTime = ReceiveTime()
     private var forwardingLatency = DurationHistogram.shortTimes
-    private var turnTime = DurationHistogram.shortTimes
+    private var iterationTime = DurationHistogram.shortTimes
     private var loadMeter: LoadMeter
     private var overloadSampler: OverloadSampler
     private var deliveryTurns = DeliveryTurns<CheckedContinuation<Void, Never>>()
@@ -143,7 +143,7 @@ public actor MediaLoop: MediaPlane {
         }
         eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
-        eventLoop.onTurnMeasured = { [self] length in turnTime.observe(nanoseconds: length.nanoseconds) }
+        eventLoop.onTurnMeasured = { [self] length in iterationTime.observe(nanoseconds: length.nanoseconds) }
         eventLoop.shareOf = { [self] packet, path in
             let (share, isAudio) = forwarder.share(of: packet, to: path)
             return SendShare(id: share, isAudio: isAudio)
@@ -159,7 +159,7 @@ public actor MediaLoop: MediaPlane {
         if let admission = tcpAdmission ?? turnTLS?.acceptor.admission { startStreams(admission) }
         if let turnSettings { startTURN(turnSettings) }
         let bound = sockets.map(\.local)
-        forwarder.startNodeLinks(at: location, sockets: bound, addresses: relayAddresses(bound), into: batch)
+        forwarder.startMediaLinks(at: location, sockets: bound, addresses: relayAddresses(bound), into: batch)
     }
 
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
@@ -184,7 +184,7 @@ public actor MediaLoop: MediaPlane {
     // MARK: The turn
 
     private func received(_ datagram: inout MutableRawSpan, length: Int, path: NetworkPath, readAt: Instant) {
-        turnCause.note(readAt)
+        receiveTime.note(readAt)
         forwarder.receive(&datagram, length: length, path: path, at: readAt, into: batch)
     }
 
@@ -192,7 +192,7 @@ public actor MediaLoop: MediaPlane {
         if overloadSampler.isDue(at: now) {
             let drops = eventLoop.statistics.kernelReceiveDrops
             let sample = overloadSampler.sample(
-                busyNanoseconds: turnTime.sumNanoseconds,
+                busyNanoseconds: iterationTime.sumNanoseconds,
                 receiveDrops: drops,
                 at: now
             )
@@ -203,7 +203,7 @@ public actor MediaLoop: MediaPlane {
         publishRelayed()
         flush()
         forwarder.closeTURNSessions(at: now)
-        turnCause.turnEnded()
+        receiveTime.turnEnded()
         deliveryTurns.turnEnded()?.resume()
         eventLoop.setTimer(at: earliest(forwarder.nextDeadline, streams?.nextDeadline))
         let events = forwarder.takeEvents()
@@ -226,7 +226,7 @@ public actor MediaLoop: MediaPlane {
         eventLoop.send(batch)
         if let framed, !framed.isEmpty { eventLoop.send(framed) }
         flushStreams()
-        guard let readAt = turnCause.readAt else { return }
+        guard let readAt = receiveTime.readAt else { return }
         let latency = EventLoop.now() - readAt
         overloadSampler.note(delay: latency)
         forwardingLatency.observe(nanoseconds: latency.nanoseconds, count: UInt64(count))
@@ -318,7 +318,7 @@ public actor MediaLoop: MediaPlane {
             loop: eventLoop.statistics,
             forwarder: forwarder.counters,
             gauges: forwarder.gauges,
-            turnTime: turnTime,
+            iterationTime: iterationTime,
             forwardingLatency: forwardingLatency,
             queuedDatagrams: eventLoop.queuedDatagrams,
             batchOverflows: batch.overflowed,
@@ -331,9 +331,9 @@ public actor MediaLoop: MediaPlane {
             },
             tcp: tcpMetrics,
             relay: relayCounters,
-            nodeLinks: NodeLinkMetrics(
-                counters: forwarder.nodeLinkCounters,
-                links: forwarder.nodeLinkStates(at: EventLoop.now())
+            mediaLinks: MediaLinkMetrics(
+                counters: forwarder.mediaLinkCounters,
+                links: forwarder.mediaLinkStates(at: EventLoop.now())
             )
         )
     }
@@ -341,7 +341,7 @@ public actor MediaLoop: MediaPlane {
     /// What the loop carries, measured since the last call, or since the start.
     public func load() -> LoopLoad {
         loadMeter.measure(
-            busyNanoseconds: turnTime.sumNanoseconds,
+            busyNanoseconds: iterationTime.sumNanoseconds,
             packets: forwarder.counters.rtpSent,
             peers: forwarder.peerCount,
             at: EventLoop.now()

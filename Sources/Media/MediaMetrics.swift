@@ -12,7 +12,7 @@ public struct MediaMetrics: Sendable {
     /// What the loop carries at the moment.
     public var gauges: ForwarderGauges
     /// How long each turn took.
-    public var turnTime: DurationHistogram
+    public var iterationTime: DurationHistogram
     /// For each datagram of a turn that worked on something read: the time from the first of these reads, on this loop or
     /// on the one that handed it over, to the system call that sent the datagram. No datagram took longer.
     public var forwardingLatency: DurationHistogram
@@ -27,16 +27,16 @@ public struct MediaMetrics: Sendable {
     /// What went to and came from the node's other loops.
     public var relay: RelayCounters
     /// What went to and came from loops of other nodes.
-    public var nodeLinks = NodeLinkMetrics()
+    public var mediaLinks = MediaLinkMetrics()
 }
 
 /// A snapshot of one loop's links to loops of other nodes.
-public struct NodeLinkMetrics: Sendable {
-    public var counters: NodeLinkCounters
+public struct MediaLinkMetrics: Sendable {
+    public var counters: MediaLinkCounters
     /// The links that there are.
-    public var links: [NodeLinkState]
+    public var links: [MediaLinkState]
 
-    public init(counters: NodeLinkCounters = NodeLinkCounters(), links: [NodeLinkState] = []) {
+    public init(counters: MediaLinkCounters = MediaLinkCounters(), links: [MediaLinkState] = []) {
         self.counters = counters
         self.links = links
     }

@@ -214,9 +214,9 @@ struct Node {
         _ certificates: NodeCertificates,
         _ reload: Reload
     ) async throws(StartupError) {
-        let operations: Operations
+        let operations: ControlServices
         do throws(ServerStartError) {
-            operations = try Operations(
+            operations = try ControlServices(
                 configuration,
                 access: access,
                 certificates: certificates,
@@ -239,7 +239,7 @@ struct Node {
         _ loops: MediaLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ operations: Operations,
+        _ operations: ControlServices,
         _ reload: Reload
     ) async throws(StartupError) {
         let controlLoops: ControlLoops
@@ -262,7 +262,7 @@ struct Node {
         _ controlLoops: ControlLoops,
         _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
-        _ operations: Operations,
+        _ operations: ControlServices,
         _ reload: Reload
     ) async throws(StartupError) {
         let log = logNotices(to: logger)
@@ -326,7 +326,7 @@ struct Node {
         _ rooms: Rooms,
         _ status: NodeStatus,
         _ drain: NodeDrain,
-        _ operations: Operations,
+        _ operations: ControlServices,
         _ queue: SignalingQueue,
         _ watch: LoopWatch
     ) -> ServiceGroup {
@@ -416,8 +416,8 @@ struct Node {
                         case .export: await ClusterMedia.answer(request.body, from: run, loops, logger: logger)
                         case .forward: await ClusterSignaling.answer(request.body, server)
                         case .connections: await api.answer(connections: request.body)
-                        case .relayRoom: operations.relayCalls.answer(request.body)
-                        case .holders, .hears, .records, .unknown: nil
+                        case .callRoom: operations.relayCalls.answer(request.body)
+                        case .hostingNodes, .canReach, .records, .unknown: nil
                         }
                     }
                 )
@@ -464,7 +464,7 @@ struct Node {
         _ rooms: Rooms,
         _ status: NodeStatus,
         _ drain: NodeDrain,
-        _ operations: Operations,
+        _ operations: ControlServices,
         _ watch: LoopWatch
     ) async -> NodeSnapshot {
         var snapshot = NodeSnapshot(srtpBackend: configuration.srtpBackend)

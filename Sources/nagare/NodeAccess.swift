@@ -5,7 +5,7 @@ import Synchronization
 
 /// The secrets by which a node authenticates clients and operators, read from their files.
 struct NodeAccess: Sendable {
-    /// They verify and sign tokens and URLs. ``Operations`` adds the ones at a URL.
+    /// They verify and sign tokens and URLs. ``ControlServices`` adds the ones at a URL.
     var keys: AccessKeys
     /// The one Bearer token of all clients, if set.
     let token: Token?
@@ -51,7 +51,7 @@ struct NodeAccess: Sendable {
 }
 
 /// The ``NodeAccess`` in force, which a reload replaces.
-final class AccessInForce: Sendable {
+final class CurrentAccess: Sendable {
     private let state: Mutex<NodeAccess>
 
     init(_ access: NodeAccess) { state = Mutex(access) }

@@ -11,7 +11,7 @@ import Signaling
 actor Reload {
     /// What a reload changes.
     struct Parts: Sendable {
-        let operations: Operations
+        let operations: ControlServices
         let rooms: Rooms
         /// `nil` for a node on its own.
         let cluster: ClusterNode?

@@ -253,7 +253,11 @@ package struct LinkWorld {
         case .request(let number, let request):
             nodes[id]!.table.heard(connection, at: now)
             let instance = NodeInstance(String(decoding: request.body, as: UTF8.self))!
-            send(.response(number, [nodes[id]!.table.hears(instance, at: now) ? 1 : 0] + request.body), wire, from: id)
+            send(
+                .response(number, [nodes[id]!.table.canReach(instance, at: now) ? 1 : 0] + request.body),
+                wire,
+                from: id
+            )
         case .response(_, let body):
             nodes[id]!.table.heard(connection, at: now)
             let instance = NodeInstance(String(decoding: body!.dropFirst(), as: UTF8.self))!
@@ -333,7 +337,7 @@ package struct LinkWorld {
                 guard let connection = nodes[id]!.table.connection(of: witness),
                     let wire = nodes[id]!.connections[connection]
                 else { continue }
-                let request = LinkRequest(kind: .hears, body: Array(instance.description.utf8))
+                let request = LinkRequest(kind: .canReach, body: Array(instance.description.utf8))
                 send(.request(0, request), wire, from: id)
             }
         }

@@ -33,7 +33,7 @@ public struct MemoryContent: Hashable, Sendable {
         nowMS - beatMS > StoreTimes.silentAfterMS || nowMS < beatMS
     }
 
-    mutating func enlist(_ request: Enlist, _ nowMS: Int64) -> Result<NodeIncarnation, StoreError> {
+    mutating func enlist(_ request: RegisterNode, _ nowMS: Int64) -> Result<NodeIncarnation, StoreError> {
         if generation == nil { generation = request.candidate }
         let own = Int64(nodes[request.node]?.incarnation ?? 0)
         let next = max(incarnation, own) + (isSilent(nowMS) || nowMS < graceMS ? 16 : 1)
@@ -44,7 +44,7 @@ public struct MemoryContent: Hashable, Sendable {
         return .success(number)
     }
 
-    mutating func beat(_ request: Beat, _ nowMS: Int64) -> BeatAnswer {
+    mutating func beat(_ request: Heartbeat, _ nowMS: Int64) -> HeartbeatAnswer {
         let stored = generation ?? request.candidate
         let lacksBeat = request.answeredMS > beatMS + 100 && request.answeredMS <= nowMS
         let isOlder = request.generation == stored && (request.cursor > revision || lacksBeat)
@@ -56,7 +56,7 @@ public struct MemoryContent: Hashable, Sendable {
         beatMS = nowMS
         let number = request.instance.incarnation.rawValue
         let owner = nodes[request.instance.node]?.incarnation ?? 0
-        var answer = BeatAnswer(
+        var answer = HeartbeatAnswer(
             generation: current,
             revision: 0,
             cursor: 0,
@@ -77,9 +77,9 @@ public struct MemoryContent: Hashable, Sendable {
         }
         let changed = nodes.filter { $0.value.change > cursor }.sorted { $0.value.change < $1.value.change }
         answer.changes = changed.prefix(StoreTimes.changesMax).compactMap {
-            (id, node) -> BeatAnswer.Change? in
+            (id, node) -> HeartbeatAnswer.Change? in
             guard let number = NodeIncarnation(rawValue: node.incarnation) else { return nil }
-            return BeatAnswer.Change(instance: NodeInstance(node: id, incarnation: number), record: node.record)
+            return HeartbeatAnswer.Change(instance: NodeInstance(node: id, incarnation: number), record: node.record)
         }
         answer.revision = revision
         answer.cursor = revision
@@ -88,7 +88,7 @@ public struct MemoryContent: Hashable, Sendable {
     }
 
     /// Notes a heartbeat. Returns whether the store has a record now that the request carried.
-    private mutating func note(_ request: Beat, _ nowMS: Int64) -> Bool {
+    private mutating func note(_ request: Heartbeat, _ nowMS: Int64) -> Bool {
         let id = request.instance.node
         let number = request.instance.incarnation.rawValue
         let before = nodes[id]

@@ -44,11 +44,11 @@ public struct MemoryStore: Sendable {
 
     // MARK: Verbs
 
-    public mutating func enlist(_ request: Enlist, at now: Instant) -> Reply<NodeIncarnation> {
+    public mutating func enlist(_ request: RegisterNode, at now: Instant) -> Reply<NodeIncarnation> {
         perform("enlist", now) { $0.enlist(request, $1) }
     }
 
-    public mutating func beat(_ request: Beat, at now: Instant) -> Reply<BeatAnswer> {
+    public mutating func beat(_ request: Heartbeat, at now: Instant) -> Reply<HeartbeatAnswer> {
         perform("beat", now) { .success($0.beat(request, $1)) }
     }
 

@@ -9,7 +9,7 @@ public struct SimulatedCluster: Sendable {
     public struct Run: Sendable {
         enum Answer: Sendable {
             case enlistment(Result<NodeIncarnation, StoreError>)
-            case beat(Result<BeatAnswer, StoreError>)
+            case beat(Result<HeartbeatAnswer, StoreError>)
         }
         public var membership: Membership
         public var rooms: [RoomName] = []
@@ -36,7 +36,7 @@ public struct SimulatedCluster: Sendable {
     public private(set) var runs: [Run] = []
     public private(set) var now = Instant(nanoseconds: 0)
     /// Called after each heartbeat's answer.
-    public var inspect: @Sendable (Membership, BeatAnswer) -> Void = { _, _ in }
+    public var inspect: @Sendable (Membership, HeartbeatAnswer) -> Void = { _, _ in }
     private var seeds: SeededGenerator
     /// When something happens to each run next, while time passes.
     private var due: [Instant?] = []

@@ -20,10 +20,12 @@ actor InstantStore: ClusterStore {
     var content: MemoryContent { store.content }
     func change(_ change: @Sendable (inout MemoryStore) -> Void) { change(&store) }
 
-    func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation {
+    func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation {
         try answer(store.enlist(request, at: now))
     }
-    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer { try answer(store.beat(request, at: now)) }
+    func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
+        try answer(store.beat(request, at: now))
+    }
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try answer(store.attach(request, at: now)) }
     func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try answer(store.claim(request, at: now)) }
     func detach(_ request: Detach) async throws(StoreError) -> Bool { try answer(store.detach(request, at: now)) }

@@ -28,8 +28,10 @@ import Testing
         let store: InstantStore
         let strangers: Set<NodeID>
 
-        func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation { try await store.enlist(request) }
-        func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+        func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation {
+            try await store.enlist(request)
+        }
+        func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
             var answer = try await store.beat(request)
             for index in answer.changes.indices where strangers.contains(answer.changes[index].instance.node) {
                 answer.changes[index].signature = .invalid

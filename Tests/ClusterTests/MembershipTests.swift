@@ -9,14 +9,14 @@ import Wire
     private static let start = Instant(nanoseconds: 0)
 
     private static func answer(
-        _ changes: [BeatAnswer.Change] = [],
+        _ changes: [HeartbeatAnswer.Change] = [],
         revision: Int64 = 1,
         generation: Int = 1,
         timeMS: Int64 = 100_000,
         graceMS: Int64 = 0,
         absent: Set<NodeID> = []
-    ) throws -> BeatAnswer {
-        var answer = BeatAnswer(
+    ) throws -> HeartbeatAnswer {
+        var answer = HeartbeatAnswer(
             generation: try Given.generation(generation),
             revision: revision,
             cursor: revision,
@@ -34,7 +34,7 @@ import Wire
         _ number: UInt32,
         _ region: String,
         _ signature: RecordSignature = .valid
-    ) throws -> BeatAnswer.Change {
+    ) throws -> HeartbeatAnswer.Change {
         .init(instance: try Given.instance(name, number), record: Given.record(region), signature: signature)
     }
 
@@ -60,9 +60,9 @@ import Wire
     @discardableResult
     private static func beat(
         _ membership: inout Membership,
-        _ result: Result<BeatAnswer, StoreError>,
+        _ result: Result<HeartbeatAnswer, StoreError>,
         at now: Instant
-    ) throws -> (beat: Beat, events: [Membership.Event]) {
+    ) throws -> (beat: Heartbeat, events: [Membership.Event]) {
         guard case .beat(let beat) = membership.nextRequest(at: now) else {
             throw StoreError.malformed
         }
@@ -174,7 +174,7 @@ import Wire
     }
 
     /// What the store answers to a run that a later one of the node fences.
-    private static func fencing(absent: Set<NodeID> = [], graceMS: Int64 = 0) throws -> BeatAnswer {
+    private static func fencing(absent: Set<NodeID> = [], graceMS: Int64 = 0) throws -> HeartbeatAnswer {
         var answer = try Self.answer(graceMS: graceMS, absent: absent)
         answer.isFenced = true
         answer.isKnown = false
@@ -272,7 +272,7 @@ import Wire
     @Test func `a record is told until the store has it, and measurements seldom`() throws {
         var membership = try Self.enlisted()
         var now = Self.start
-        func next(_ result: Result<BeatAnswer, StoreError>) throws -> NodeRecord? {
+        func next(_ result: Result<HeartbeatAnswer, StoreError>) throws -> NodeRecord? {
             defer { now += .seconds(1) }
             return try Self.beat(&membership, result, at: now).beat.record
         }

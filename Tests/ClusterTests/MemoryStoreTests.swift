@@ -20,8 +20,10 @@ final class SteppedStore: TestedStore {
         return try reply.result.get()
     }
 
-    func enlist(_ request: Enlist) throws(StoreError) -> NodeIncarnation { try answer { $0.enlist(request, at: $1) } }
-    func beat(_ request: Beat) throws(StoreError) -> BeatAnswer { try answer { $0.beat(request, at: $1) } }
+    func enlist(_ request: RegisterNode) throws(StoreError) -> NodeIncarnation {
+        try answer { $0.enlist(request, at: $1) }
+    }
+    func beat(_ request: Heartbeat) throws(StoreError) -> HeartbeatAnswer { try answer { $0.beat(request, at: $1) } }
     func attach(_ request: Attach) throws(StoreError) -> RoomEntry { try answer { $0.attach(request, at: $1) } }
     func claim(_ request: Claim) throws(StoreError) -> RoomEntry { try answer { $0.claim(request, at: $1) } }
     func detach(_ request: Detach) throws(StoreError) -> Bool { try answer { $0.detach(request, at: $1) } }

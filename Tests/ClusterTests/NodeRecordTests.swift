@@ -65,7 +65,7 @@ import Testing
     @Test func `the keys of a script are in one hash slot`() throws {
         let keys = StoreKeys(cluster: try #require(ClusterName(rawValue: "c")))
         let calls = try [
-            Enlist(node: Given.node("a"), candidate: Given.generation(1)).call(keys),
+            RegisterNode(node: Given.node("a"), candidate: Given.generation(1)).call(keys),
             SignedBeat(
                 beat: Given.beat(Given.instance("a", 7), Given.record("x")),
                 cluster: keys.cluster,

@@ -95,7 +95,7 @@ import Wire
         _ number: UInt32,
         _ signature: RecordSignature,
         _ region: String = "eu"
-    ) throws -> BeatAnswer.Change {
+    ) throws -> HeartbeatAnswer.Change {
         .init(instance: try Given.instance(name, number), record: Given.record(region), signature: signature)
     }
 
@@ -119,14 +119,14 @@ import Wire
     @discardableResult
     private static func beat(
         _ membership: inout Membership,
-        _ changes: [BeatAnswer.Change],
+        _ changes: [HeartbeatAnswer.Change],
         absent: Set<NodeID> = [],
         at second: Int
-    ) throws -> (beat: Beat, events: [Membership.Event]) {
+    ) throws -> (beat: Heartbeat, events: [Membership.Event]) {
         let now = start + .seconds(second)
         guard case .beat(let beat) = membership.nextRequest(at: now) else { throw StoreError.malformed }
         let generation = try Given.generation(1)
-        var answer = BeatAnswer(generation: generation, revision: 9, cursor: 9, timeMS: 100_000, graceMS: 0)
+        var answer = HeartbeatAnswer(generation: generation, revision: 9, cursor: 9, timeMS: 100_000, graceMS: 0)
         answer.isKnown = true
         answer.changes = changes
         answer.absent = absent

@@ -32,12 +32,12 @@ final class ServedStore: TestedStore {
         )
         connection = try await RedisConnection.open(server.address, tls: nil)
         // Opens the connection, without a trace.
-        _ = try await store.enlist(Enlist(node: Given.node("first"), candidate: Given.generation(9)))
+        _ = try await store.enlist(RegisterNode(node: Given.node("first"), candidate: Given.generation(9)))
         try await wipe()
     }
 
-    func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation { try await store.enlist(request) }
-    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+    func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation { try await store.enlist(request) }
+    func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
         let ahead = clock.withLock(\.aheadMS)
         var request = request
         request.answeredMS -= ahead
@@ -119,7 +119,7 @@ final class ServedStore: TestedStore {
         )
     }
 
-    private static func beat(_ number: UInt32 = 7) throws -> Beat {
+    private static func beat(_ number: UInt32 = 7) throws -> Heartbeat {
         try Given.beat(Given.instance("a", number), Given.record("x"))
     }
 
@@ -193,7 +193,7 @@ final class ServedStore: TestedStore {
         #expect(await Self.failure { _ = try await bad.beat(Self.beat()) } == .refused("WRONGPASS"))
         let none = try Self.store("redis://127.0.0.1:\(server.port)")
         // A node's first request. Redis refuses the longer ones of a stranger as a protocol error.
-        let enlist = try Enlist(node: Given.node("a"), candidate: Given.generation(1))
+        let enlist = try RegisterNode(node: Given.node("a"), candidate: Given.generation(1))
         #expect(await Self.failure { _ = try await none.enlist(enlist) } == .refused("NOAUTH"))
     }
 

@@ -5,7 +5,7 @@ import Testing
 extension StoreCase {
     func enlisting(_ store: some TestedStore) async throws {
         func next(_ name: String) async throws -> UInt32 {
-            try await store.enlist(Enlist(node: Given.node(name), candidate: Given.generation(1))).rawValue
+            try await store.enlist(RegisterNode(node: Given.node(name), candidate: Given.generation(1))).rawValue
         }
         let first = try await next("a")
         #expect(first == 16, "no node beat yet")
@@ -130,7 +130,7 @@ extension StoreCase {
         #expect(fourth.generation == third.generation && fourth.isKnown)
         #expect(fourth.changes.map(\.record.region) == ["y"])
         // A number that was given before is not given again, and perhaps some were that the store does not know of.
-        let next = try await store.enlist(Enlist(node: Given.node("b"), candidate: third.generation))
+        let next = try await store.enlist(RegisterNode(node: Given.node("b"), candidate: third.generation))
         #expect(next.rawValue == 7 + 16)
     }
 

@@ -70,10 +70,10 @@ enum Given {
     static func beat(
         _ instance: NodeInstance,
         _ record: NodeRecord? = nil,
-        after last: BeatAnswer? = nil,
+        after last: HeartbeatAnswer? = nil,
         candidate: Int = 1
-    ) throws -> Beat {
-        Beat(
+    ) throws -> Heartbeat {
+        Heartbeat(
             instance: instance,
             record: record,
             generation: last?.generation,

@@ -176,7 +176,7 @@ import Wire
 
 @Suite struct UpgradeBarTests {
     /// Fails an upgrade at `second`, and tells how many seconds its like is barred for.
-    private func barredSeconds(_ bar: inout UpgradeBar, failingAt second: Int) -> Int {
+    private func barredSeconds(_ bar: inout UpgradeBackoff, failingAt second: Int) -> Int {
         bar.upgraded(to: 1_000_000, rate: 1_100_000, at: .ms(second * 1_000))
         bar.downgraded(from: 1_000_000, at: .ms(second * 1_000 + 1_000))
         let from = second + 1
@@ -184,7 +184,7 @@ import Wire
     }
 
     @Test func `each further failure bars twice as long, up to a minute`() {
-        var bar = UpgradeBar()
+        var bar = UpgradeBackoff()
         #expect(barredSeconds(&bar, failingAt: 0) == 5)
         #expect(barredSeconds(&bar, failingAt: 10) == 10)
         #expect(barredSeconds(&bar, failingAt: 30) == 20)
@@ -194,14 +194,14 @@ import Wire
     }
 
     @Test func `an upgrade that lasted did not fail`() {
-        var bar = UpgradeBar()
+        var bar = UpgradeBackoff()
         bar.upgraded(to: 1_000_000, rate: 1_100_000, at: .ms(0))
         bar.downgraded(from: 1_000_000, at: .ms(5_000))
         #expect(bar.limit(atRate: 1_100_000, at: .ms(5_001)) == nil)
     }
 
     @Test func `the bar limits the cost, until the rate is another path's`() {
-        var bar = UpgradeBar()
+        var bar = UpgradeBackoff()
         bar.upgraded(to: 1_000_000, rate: 1_000_000, at: .ms(0))
         bar.downgraded(from: 1_000_000, at: .ms(1_000))
         #expect(bar.limit(atRate: 1_199_999, at: .ms(2_000)) == 850_000)

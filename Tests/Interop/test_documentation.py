@@ -208,7 +208,7 @@ def test_the_bodies_of_webhooks_have_every_field() -> None:
     article = SIGNALING / "Signaling.docc/WebhookBodies.md"
     fields = source_names(
         "Sources/Signaling/Webhooks/WebhookBodies.swift", "Sources/Signaling/Webhooks/WebhookAuthorizer.swift",
-        "Sources/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Webhooks/RelayReport+Events.swift",
+        "Sources/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Webhooks/CallReport+Events.swift",
         "Sources/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Ayame/AyameAdmission.swift",
         "Sources/Access/AccessRequest+JSON.swift", "Sources/Access/Grants+JSON.swift",
     )

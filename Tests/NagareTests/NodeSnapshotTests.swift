@@ -22,13 +22,13 @@ import Wire
                     loop: LoopCounters(),
                     forwarder: ForwarderCounters(),
                     gauges: ForwarderGauges(),
-                    turnTime: .shortTimes,
+                    iterationTime: .shortTimes,
                     forwardingLatency: .shortTimes,
                     queuedDatagrams: 3,
                     batchOverflows: 0,
                     tcp: TCPMetrics(),
                     relay: RelayCounters(),
-                    nodeLinks: NodeLinkMetrics()
+                    mediaLinks: MediaLinkMetrics()
                 )
             )
         }

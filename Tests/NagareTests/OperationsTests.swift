@@ -27,7 +27,7 @@ import Testing
         let certificates = try NodeCertificates(configuration)
         // A client that is made and not shut down would trap.
         let error = #expect(throws: ServerStartError.self) {
-            try Operations(
+            try ControlServices(
                 configuration,
                 access: access,
                 certificates: certificates,

@@ -8,7 +8,7 @@ package final class FakeCluster: Sendable {
     fileprivate enum Message: Sendable {
         /// The receiver tells the sender all.
         case tell(ChannelName)
-        case news(ChannelNews, ChannelName)
+        case news(ChannelUpdate, ChannelName)
         case message(RelayedMessage, ChannelName)
         case request(MemberRequest, ChannelName)
         case lost(ChannelName)
@@ -64,7 +64,7 @@ package final class FakeCluster: Sendable {
             }
         }
 
-        func send(_ news: ChannelNews, of channel: ChannelName, to receiver: NodeIncarnation?) {
+        func send(_ news: ChannelUpdate, of channel: ChannelName, to receiver: NodeIncarnation?) {
             cluster.state.withLock { state in
                 for other in state.members[channel] ?? [] where other != node && other == receiver ?? other {
                     state.send(.news(news, channel), from: node, to: other)

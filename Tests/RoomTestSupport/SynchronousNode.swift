@@ -82,7 +82,7 @@ extension SynchronousNode {
         _ request: JoinRequest,
         id: ParticipantID,
         session: ChannelSessionID
-    ) throws(RoomError) -> ParticipantPlace {
+    ) throws(RoomError) -> ParticipantLocation {
         let name = request.channel
         if var channel = channels[name] {
             channel.now = now
@@ -99,7 +99,7 @@ extension SynchronousNode {
         evictions = []
         for name in Set(outcome.evicted.map(\.channel)).sorted(by: { $0.value < $1.value }) {
             let ids = outcome.evicted.filter { $0.channel == name }.map(\.participant)
-            evictions += change(name) { $0.leftTogether(ids, reason: .crowdedOut) }
+            evictions += change(name) { $0.leftTogether(ids, reason: .evicted) }
         }
         let place = try outcome.result.get()
         do throws(RoomError) {

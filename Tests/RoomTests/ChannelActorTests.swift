@@ -212,7 +212,7 @@ struct ChannelActorTests {
         }
         let newcomer = try await rooms.reserve(JoinRequest(channel: Self.names[1], role: .sendonly))
         await rooms.settle()
-        #expect(await rooms.admissions.abandoned == [.crowdedOut: 1])
+        #expect(await rooms.admissions.abandoned == [.evicted: 1])
         #expect(await rooms.joinContext(of: Self.names[0]).members == 19)
         #expect(await rooms.joinContext(of: Self.names[1]).members == 1)
         for reservation in crowded + [newcomer] { await rooms.cancel(reservation) }

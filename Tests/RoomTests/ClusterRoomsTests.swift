@@ -180,7 +180,7 @@ struct ClusterRoomsTests {
         await bench.settle()
         let records = try #require(await bench.nodes[0].rooms.node.actor(of: Self.channel)?.model.ownMembers)
         func tell(_ others: [ParticipantID]?) async {
-            let news = ChannelNews.all(nil, [records[0]], ChannelRegister(), labels: [], others: others)
+            let news = ChannelUpdate.all(nil, [records[0]], ChannelRegister(), labels: [], others: others)
             await bench.nodes[1].rooms.received(news, of: Self.channel, from: bench.nodes[0].incarnation)
         }
         await tell([second.participant])
@@ -323,7 +323,7 @@ struct ClusterRoomsTests {
             channel: Self.channel,
             createdAt: live.createdAt - 1
         )
-        let news = ChannelNews.all(listed, [], ChannelRegister(), labels: [])
+        let news = ChannelUpdate.all(listed, [], ChannelRegister(), labels: [])
         await there.received(news, of: Self.channel, from: bench.nodes[0].incarnation)
         await bench.settle()
         #expect(await there.channelSession(of: Self.channel) == live)
@@ -529,7 +529,7 @@ struct ClusterRoomsTests {
         let publisher = try await bench.join(.sendonly, at: 0) { $0.clientID = "p" }
         let rooms = bench.nodes[1].rooms
         #expect(await bench.members(at: 1).isEmpty)
-        let ended = await rooms.knowing(Self.channel) {
+        let ended = await rooms.withRemoteParticipants(of: Self.channel) {
             await bench.settle()
             return await rooms.kick("p", from: Self.channel)
         }
@@ -639,7 +639,7 @@ struct ClusterRoomsTests {
         impersonating.peer = PeerID(node: hostileNode, number: 99)
         impersonating.location = hostile.location
         for participant in [claiming, impersonating] {
-            let news = ChannelNews.changed([MemberRecord(participant)])
+            let news = ChannelUpdate.changed([MemberRecord(participant)])
             await victim.rooms.received(news, of: Self.channel, from: hostileNode)
         }
         let late = try await bench.join(.recvonly, at: 0)
@@ -657,7 +657,7 @@ struct ClusterRoomsTests {
         let request = JoinRequest(channel: ModelBench.channel, role: .recvonly)
         let most = ChannelModel.remoteMembersMax
         let records = (0...most).map { number in
-            let place = ParticipantPlace(
+            let place = ParticipantLocation(
                 participant: ParticipantID(using: &bench.generator),
                 peer: PeerID(node: node, number: UInt64(number + 1)),
                 location: MediaLocation(node: node, loop: LoopIndex(rawValue: 0)),

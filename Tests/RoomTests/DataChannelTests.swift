@@ -344,7 +344,7 @@ struct DataChannelTests {
         var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
         request.data = DataPlan([Self.channel("#a")])
         for number in UInt64(1)...20 {
-            let place = ParticipantPlace(
+            let place = ParticipantLocation(
                 participant: ParticipantID("0123456789ABCDEFGHJKMNPQR\(number % 10)")!,
                 peer: PeerID(rawValue: number),
                 location: 0,

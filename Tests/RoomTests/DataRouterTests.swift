@@ -38,13 +38,13 @@ struct DataRouterBench {
     mutating func participant(
         _ plan: DataPlan? = nil,
         bundle: String? = nil
-    ) throws -> (Participant, ParticipantPlace) {
+    ) throws -> (Participant, ParticipantLocation) {
         let number = numberNext
         numberNext += 1
         var request = JoinRequest(channel: RoomsBench.channel, role: .sendonly)
         request.bundleID = bundle
         request.data = plan
-        let place = ParticipantPlace(
+        let place = ParticipantLocation(
             participant: try #require(ParticipantID("0123456789ABCDEFGHJKMN\(String(10_000 + number).dropFirst())")),
             peer: PeerID(rawValue: number),
             location: 0,

@@ -106,12 +106,12 @@ struct InterruptedPlaceTests {
     }
 
     @Test func `the number of ended places is bounded, and the oldest is forgotten first`() {
-        var (places, generator) = (EndedPlaces(), SeededGenerator(seed: 3))
-        let ids = (0...EndedPlaces.countMax * 3).map { _ in ParticipantID(using: &generator) }
+        var (places, generator) = (RecentlyEnded(), SeededGenerator(seed: 3))
+        let ids = (0...RecentlyEnded.countMax * 3).map { _ in ParticipantID(using: &generator) }
         for id in ids { places.insert(id, reason: .kicked, at: moment(1), seconds: 10) }
-        #expect(places.count == EndedPlaces.countMax)
+        #expect(places.count == RecentlyEnded.countMax)
         #expect(places.reason(of: ids[ids.count - 1], at: moment(10)) == .kicked)
-        let oldest = ids.count - EndedPlaces.countMax
+        let oldest = ids.count - RecentlyEnded.countMax
         #expect(places.reason(of: ids[oldest], at: moment(10)) == .kicked)
         #expect(places.reason(of: ids[oldest - 1], at: moment(10)) == nil)
         #expect(places.reason(of: ids[oldest], at: moment(11)) == nil && places.count == 0)

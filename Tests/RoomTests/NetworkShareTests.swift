@@ -103,13 +103,13 @@ struct NetworkShareTests {
             let request = Self.request("honest \(honest)", Self.network(100 + honest))
             let id = try bench.reserve(request)
             let ended = bench.model.evictions.compactMap { effect in
-                if case .ended(let id, .crowdedOut) = effect { id } else { nil }
+                if case .ended(let id, .evicted) = effect { id } else { nil }
             }
             #expect(ended.count == 1)
             _ = try bench.activate(id)
             _ = bench.receive(.connected(over: .udp), from: id)
         }
-        #expect(bench.model.admissions.abandoned == [.crowdedOut: 15])
+        #expect(bench.model.admissions.abandoned == [.evicted: 15])
         #expect(bench.model.counts.connections.sendonly == 15 && bench.model.counts.sessions == 100)
     }
 
@@ -122,7 +122,7 @@ struct NetworkShareTests {
         let waiting = try ["a", "b", "b", "b"].map { try bench.reserve(Self.request($0, many)) }
         let ended = { (effects: [ChannelModel.Effect]) in
             effects.compactMap { effect in
-                if case .ended(let id, .crowdedOut) = effect { id } else { nil }
+                if case .ended(let id, .evicted) = effect { id } else { nil }
             }
         }
         #expect(throws: RoomError.nodeFull, "so few may still be connecting") {

@@ -175,7 +175,7 @@ struct OperatorTests {
         }
         _ = bench.model.left(nameless, reason: .left)
         let channel = try #require(bench.model.channels[ModelBench.channel])
-        #expect(channel.hold(of: nameless.value) == OperatorHolds.Hold() && channel.hold(of: "guest").isAudience)
+        #expect(channel.hold(of: nameless.value) == OperatorOverrides.Hold() && channel.hold(of: "guest").isAudience)
         _ = bench.model.left(guest, reason: .left)
         let again = try bench.member(.sendrecv, Self.guest)
         #expect(bench.model.connection(of: again)?.channelRole == .host)
@@ -183,11 +183,11 @@ struct OperatorTests {
     }
 
     @Test func `the number of users with a hold is bounded`() {
-        var holds = OperatorHolds()
-        for number in 0..<(OperatorHolds.usersMax + 1) {
+        var holds = OperatorOverrides()
+        for number in 0..<(OperatorOverrides.usersMax + 1) {
             holds.change("\(number)", isPresent: { $0 == "7" }, { $0.isAudience = true })
         }
-        #expect(holds["7"].isAudience && holds["\(OperatorHolds.usersMax)"].isAudience && !holds["8"].isAudience)
+        #expect(holds["7"].isAudience && holds["\(OperatorOverrides.usersMax)"].isAudience && !holds["8"].isAudience)
     }
 
     // MARK: Apps

@@ -40,7 +40,7 @@ struct ResumptionTests {
     }
 
     /// A new connection, which is set up afterwards.
-    private func begin(_ bench: inout ModelBench, _ request: JoinRequest) throws -> ParticipantPlace {
+    private func begin(_ bench: inout ModelBench, _ request: JoinRequest) throws -> ParticipantLocation {
         try bench.model.joinRequested(
             request,
             id: ParticipantID(using: &bench.generator),
@@ -52,7 +52,7 @@ struct ResumptionTests {
     private func returning(
         _ bench: inout ModelBench,
         at second: Int64
-    ) throws -> (id: ParticipantID, place: ParticipantPlace) {
+    ) throws -> (id: ParticipantID, place: ParticipantLocation) {
         let id = try member(&bench)
         let token = try token(id, bench)
         _ = bench.model.left(id, reason: .signalingLost)

@@ -122,7 +122,7 @@ struct RoomsTests {
     }
 
     @Test func `each event of a participant's life has its channel, its connection and its address`() async throws {
-        let lives = Mutex<[Rooms.Attendance]>([])
+        let lives = Mutex<[Rooms.ParticipantInfo]>([])
         let reasons = Mutex<[EndReason]>([])
         let bench = RoomsBench { event in
             switch event {

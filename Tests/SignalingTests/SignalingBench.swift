@@ -33,13 +33,13 @@ struct SignalingBench {
         ayame: AyameConfiguration = AyameConfiguration(),
         webhookClient: WebhookClient? = nil,
         cluster: (any SignalingCluster)? = nil,
-        relayCluster: (any RelayCluster)? = nil,
+        relayCluster: (any CallCluster)? = nil,
         now: (@Sendable () -> Instant)? = nil,
         rooms roomCluster: (any RoomCluster)? = nil,
         traces: JoinTracer? = nil,
         logger: Logger = Self.quiet,
         onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in },
-        onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
+        onRelayReport: @escaping @Sendable (CallReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         let node = cluster?.incarnation ?? .standalone

@@ -14,7 +14,7 @@ import Wire
 
     /// Two nodes with two loops each; the second one's gateway is loop 2, from where tracks go on to loop 3.
     private func startGatewayCall(seed: UInt64) throws -> CallAcrossLoops {
-        let world = try World(seed: seed, nodes: 2, loops: 2, sealsNodeLinks: true)
+        let world = try World(seed: seed, nodes: 2, loops: 2, sealsMediaLinks: true)
         world.gateways = [1: 2]
         return try CallAcrossLoops(world)
     }
@@ -112,7 +112,7 @@ import Wire
     }
 
     @Test func `a mirror of another node's track stays and is asked for again`() throws {
-        let world = try World(seed: 1_531, nodes: 2, sealsNodeLinks: true)
+        let world = try World(seed: 1_531, nodes: 2, sealsMediaLinks: true)
         let call = try CallAcrossLoops(world)
         let (origin, edge) = (call.world.loops[0].core, call.world.loops[1].core)
         #expect(edge.endedMirrors() == [])
@@ -123,9 +123,9 @@ import Wire
         #expect(edge.endedMirrors() == [], "once, until it is told again")
         for mirror in ended {
             #expect(mirror.origin == world.location(ofLoop: 0) && !mirror.isBehindLoop)
-            let end = try edge.nodeLinkEnd(to: mirror.origin, at: world.now)
+            let end = try edge.mediaLinkEnd(to: mirror.origin, at: world.now)
             let answer = try origin.exportTrack(mirror.track, as: mirror.relay, to: end, at: world.now)
-            _ = try edge.joinNodeLink(answer.origin, at: world.now)
+            _ = try edge.joinMediaLink(answer.origin, at: world.now)
             edge.mirrorAnswered(mirror)
         }
         let before = frames(call.viewers[1])
@@ -135,7 +135,7 @@ import Wire
     }
 
     @Test func `a mirror that is asked for in vain goes after a few times, and its owner is told`() throws {
-        let world = try World(seed: 1_541, nodes: 2, sealsNodeLinks: true)
+        let world = try World(seed: 1_541, nodes: 2, sealsMediaLinks: true)
         let call = try CallAcrossLoops(world)
         let (origin, edge) = (call.world.loops[0].core, call.world.loops[1].core)
         endExports(from: origin, to: edge)
@@ -162,16 +162,16 @@ import Wire
         let world = call.world
         let (gateway, edge) = (world.loops[2].core, world.loops[3].core)
         // The other loop was told already, and then got the track from this one.
-        gateway.removeNodeLinks(to: world.location(ofLoop: 0).node, at: world.now)
+        gateway.removeMediaLinks(to: world.location(ofLoop: 0).node, at: world.now)
         world.run(for: .seconds(2))
         let ended = edge.endedMirrors()
         #expect(ended.count == 2 && edge.gauges.connectedSlots == 2)
         for mirror in ended {
             #expect(mirror.isBehindLoop && mirror.origin == world.location(ofLoop: 0))
             let relay = try edge.makeRelayID()
-            let end = try edge.nodeLinkEnd(to: mirror.origin, at: world.now)
+            let end = try edge.mediaLinkEnd(to: mirror.origin, at: world.now)
             let answer = try world.loops[0].core.exportTrack(mirror.track, as: relay, to: end, at: world.now)
-            let link = try edge.joinNodeLink(answer.origin, at: world.now)
+            let link = try edge.joinMediaLink(answer.origin, at: world.now)
             edge.replaceMirror(mirror, by: answer.track, as: relay, from: link, at: world.now)
             edge.mirrorAnswered(mirror)
         }
@@ -180,7 +180,7 @@ import Wire
         #expect(edge.gauges.mirroredTracks == 2 && edge.endedMirrors() == [])
         let viewerOfEdge = try #require(call.viewers[3].client).id
         #expect(!lostSlots(world).contains { $0.peer == viewerOfEdge })
-        #expect(edge.nodeLinkStates(at: world.now).count == 1, "it is the gateway now")
+        #expect(edge.mediaLinkStates(at: world.now).count == 1, "it is the gateway now")
         for viewer in call.viewers { world.remove(viewer) }
         world.remove(call.publisher)
         world.run(for: .seconds(1))

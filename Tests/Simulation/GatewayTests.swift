@@ -13,7 +13,7 @@ import Wire
     /// A publisher on the first of two nodes with two loops each, and a viewer on each loop. The gateway of the second node
     /// is loop 2, from where tracks go on to loop 3.
     private func startCall(seed: UInt64, rids: [RID] = [], clockStep: Interval = .zero) throws -> CallAcrossLoops {
-        let world = try World(seed: seed, nodes: 2, loops: 2, sealsNodeLinks: true, clockStep: clockStep)
+        let world = try World(seed: seed, nodes: 2, loops: 2, sealsMediaLinks: true, clockStep: clockStep)
         world.gateways = [1: 2]
         return try CallAcrossLoops(world, rids: rids)
     }
@@ -34,10 +34,10 @@ import Wire
         let (origin, gateway, edge) = (
             call.world.loops[0].core, call.world.loops[2].core, call.world.loops[3].core
         )
-        #expect(origin.nodeLinkCounters.sent.packets <= origin.counters.rtpReceived)
-        #expect(edge.nodeLinkCounters.received.datagrams == 0 && edge.nodeLinkStates(at: call.world.now).isEmpty)
+        #expect(origin.mediaLinkCounters.sent.packets <= origin.counters.rtpReceived)
+        #expect(edge.mediaLinkCounters.received.datagrams == 0 && edge.mediaLinkStates(at: call.world.now).isEmpty)
         let carried = try #require(call.world.links[2][3]).packetsCarried
-        #expect(carried <= gateway.nodeLinkCounters.received.packets, "each goes on once")
+        #expect(carried <= gateway.mediaLinkCounters.received.packets, "each goes on once")
         #expect(gateway.gauges.mirroredTracks == 2 && edge.gauges.mirroredTracks == 2)
     }
 
@@ -53,9 +53,9 @@ import Wire
             try call.world.connect(call.viewers[3], to: call.publisher, .video, layer: .level(far))
             call.world.run(for: .seconds(4))
             #expect(layer(2) == UInt32(near) && layer(3) == UInt32(far), "\(near) \(far)")
-            let before = call.world.loops[0].core.nodeLinkCounters.sent.bytes
+            let before = call.world.loops[0].core.mediaLinkCounters.sent.bytes
             call.world.run(for: .seconds(3))
-            rates.append(call.world.loops[0].core.nodeLinkCounters.sent.bytes - before)
+            rates.append(call.world.loops[0].core.mediaLinkCounters.sent.bytes - before)
         }
         #expect(rates[0] < rates[3] && rates[3] < rates[1], "\(rates)")
         #expect(Double(rates[2]) < Double(rates[1]) * 1.1, "both layers, whichever loop wants which: \(rates)")
@@ -80,9 +80,9 @@ import Wire
         call.world.remove(call.viewers[3])
         call.world.run(for: .milliseconds(200))
         for loop in [2, 3] { #expect(call.world.loops[loop].core.isEmpty, "loop \(loop)") }
-        let sent = call.world.loops[0].core.nodeLinkCounters.sent.packets
+        let sent = call.world.loops[0].core.mediaLinkCounters.sent.packets
         call.world.run(for: .seconds(2))
-        #expect(call.world.loops[0].core.nodeLinkCounters.sent.packets == sent)
+        #expect(call.world.loops[0].core.mediaLinkCounters.sent.packets == sent)
     }
 
     @Test func `viewers of a gateway notice nothing of the end of another loop`() throws {
@@ -90,14 +90,14 @@ import Wire
         call.world.run(for: .seconds(2))
         try call.world.connect(call.viewers[2], to: call.publisher, .video, layer: .level(0))
         call.world.run(for: .seconds(3))
-        let before = call.world.loops[0].core.nodeLinkCounters.sent.bytes
+        let before = call.world.loops[0].core.mediaLinkCounters.sent.bytes
         call.world.run(for: .seconds(3))
-        let both = call.world.loops[0].core.nodeLinkCounters.sent.bytes - before
+        let both = call.world.loops[0].core.mediaLinkCounters.sent.bytes - before
         call.world.remove(call.viewers[3])
         call.world.run(for: .seconds(3))
-        let after = call.world.loops[0].core.nodeLinkCounters.sent.bytes
+        let after = call.world.loops[0].core.mediaLinkCounters.sent.bytes
         call.world.run(for: .seconds(3))
-        #expect(call.world.loops[0].core.nodeLinkCounters.sent.bytes - after < both / 2)
+        #expect(call.world.loops[0].core.mediaLinkCounters.sent.bytes - after < both / 2)
         #expect(call.viewers[2].client?.video?.lost == 0)
         #expect(call.world.loops[2].core.relays.mirrors.values.allSatisfy { $0.track.exports.isEmpty })
     }
@@ -174,14 +174,14 @@ import Wire
         let call = try startCall(seed: 1_471)
         let node = call.world.location(ofLoop: 0).node
         // Whichever loop hears of it first.
-        for loop in [3, 2] { call.world.loops[loop].core.removeNodeLinks(to: node, at: call.world.now) }
+        for loop in [3, 2] { call.world.loops[loop].core.removeMediaLinks(to: node, at: call.world.now) }
         for loop in [2, 3] {
             #expect(call.world.loops[loop].core.gauges.mirroredTracks == 0)
             #expect(call.world.loops[loop].core.gauges.connectedSlots == 0)
         }
         for loop in [0, 1] {
             let left = call.world.location(ofLoop: 2).node
-            call.world.loops[loop].core.removeNodeLinks(to: left, at: call.world.now)
+            call.world.loops[loop].core.removeMediaLinks(to: left, at: call.world.now)
         }
         call.world.run(for: .seconds(1))
         #expect(call.viewers[0].client?.video?.lost == 0 && call.viewers[1].client?.video?.lost == 0)
@@ -196,7 +196,7 @@ import Wire
 
     @Test func `another node cannot have a mirror sent on`() throws {
         let call = try startCall(seed: 1_481)
-        let end = try call.world.loops[1].core.nodeLinkEnd(to: call.world.location(ofLoop: 2), at: call.world.now)
+        let end = try call.world.loops[1].core.mediaLinkEnd(to: call.world.location(ofLoop: 2), at: call.world.now)
         let id = try track(call)
         #expect(throws: ForwarderError.unknownTrack(id)) {
             try call.world.loops[2].core.exportTrack(id, as: RelayID(rawValue: 1), to: end, at: call.world.now)

@@ -6,21 +6,21 @@ import Wire
 @testable import Forwarding
 
 /// Tracks that come over a link of which the other node knows nothing any more.
-extension NodeLinkTests {
+extension MediaLinkTests {
     @Test func `what an origin forgot is asked for again`() throws {
         let call = try startCall(seed: 1_126)
         let (origin, edge) = (call.world.location(ofLoop: 0), call.world.location(ofLoop: 1))
         #expect(call.edge.mirrorsToRenew(at: call.world.now) == [])
         // As after a pause of the edge: the origin took it for gone.
-        call.origin.removeNodeLinks(to: edge.node, at: call.world.now)
+        call.origin.removeMediaLinks(to: edge.node, at: call.world.now)
         call.world.run(for: .seconds(4))
         /// Asks for what is lost, as a loop does.
         func renew() throws -> Int {
             let lost = call.edge.mirrorsToRenew(at: call.world.now)
             for mirror in lost {
-                let end = try call.edge.nodeLinkEnd(to: mirror.origin, at: call.world.now)
+                let end = try call.edge.mediaLinkEnd(to: mirror.origin, at: call.world.now)
                 let answer = try call.origin.exportTrack(mirror.track, as: mirror.relay, to: end, at: call.world.now)
-                _ = try call.edge.joinNodeLink(answer.origin, at: call.world.now)
+                _ = try call.edge.joinMediaLink(answer.origin, at: call.world.now)
             }
             if !lost.isEmpty { call.edge.mirrorsRenewed(from: origin) }
             call.world.run(for: .milliseconds(1_500))

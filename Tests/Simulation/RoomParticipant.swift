@@ -28,7 +28,7 @@ final class RoomParticipant {
     }
 
     let id: ParticipantID
-    let place: ParticipantPlace
+    let place: ParticipantLocation
     let settings: Settings
     let node: SimulatedNode
     let host: World.Host
@@ -52,7 +52,7 @@ final class RoomParticipant {
 
     fileprivate init(
         _ id: ParticipantID,
-        _ place: ParticipantPlace,
+        _ place: ParticipantLocation,
         _ settings: Settings,
         _ node: SimulatedNode,
         _ host: World.Host,

@@ -80,7 +80,7 @@ final class SimulatedNode {
         _ request: JoinRequest,
         id: ParticipantID,
         session: ChannelSessionID
-    ) throws(RoomError) -> ParticipantPlace {
+    ) throws(RoomError) -> ParticipantLocation {
         rooms.now = world.roomTime
         let place = try rooms.joinRequested(request, id: id, session: session)
         precondition(rooms.evictions.isEmpty, "a world's nodes are not full")

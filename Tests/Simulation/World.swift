@@ -49,7 +49,7 @@ final class World {
     /// The first of them, which is all of the node in most scenarios.
     var node: Host { loops[0] }
     let nodes: [SimulatedNode]
-    private let sealsNodeLinks: Bool
+    private let sealsMediaLinks: Bool
     /// The loop that the other loops of a node get tracks of other nodes from, by the node's index; without one each gets them
     /// by itself.
     var gateways: [Int: Int] = [:]
@@ -90,7 +90,7 @@ final class World {
     ///   - encodesRelays: loops of one node exchange messages in their encoded form too.
     ///   - estimates: nodes estimate what the network to each client carries. Without it every viewer is sent what it asks for.
     ///   - sendRate: the settings of that.
-    ///   - sealsNodeLinks: loops of different nodes exchange sealed datagrams over the network.
+    ///   - sealsMediaLinks: loops of different nodes exchange sealed datagrams over the network.
     ///   - clockStep: the wall clock of each node is ahead of that of the node before by this.
     init(
         seed: UInt64,
@@ -99,11 +99,11 @@ final class World {
         encodesRelays: Bool = false,
         estimates: Bool = false,
         sendRate: SendRateSettings = SendRateSettings(),
-        sealsNodeLinks: Bool = false,
+        sealsMediaLinks: Bool = false,
         clockStep: Interval = .zero
     ) throws {
         self.seed = seed
-        self.sealsNodeLinks = sealsNodeLinks
+        self.sealsMediaLinks = sealsMediaLinks
         network = VirtualNetwork(seed: seed)
         generator = SeededGenerator(seed: seed &+ 1)
         let certificate = try Self.sharedCertificate.get()
@@ -127,7 +127,7 @@ final class World {
         for loop in loops { attach(loop) }
         links = loops.indices.map { from in
             loops.indices.map { to in
-                from == to || (sealsNodeLinks && from / count != to / count)
+                from == to || (sealsMediaLinks && from / count != to / count)
                     ? nil : MemoryLink(isEncoded: encodesRelays || from / count != to / count)
             }
         }
@@ -136,9 +136,9 @@ final class World {
                 if let link = links[from][to] { loops[from].core.setLink(link, as: LinkID(rawValue: UInt32(to))) }
             }
         }
-        guard sealsNodeLinks else { return }
+        guard sealsMediaLinks else { return }
         for (index, loop) in loops.enumerated() {
-            loop.core.startNodeLinks(
+            loop.core.startMediaLinks(
                 at: location(ofLoop: index),
                 sockets: [.anyV4, .anyV6].map { TransportAddress(ip: $0, port: loop.address.port) },
                 addresses: [loop.address],
@@ -205,7 +205,7 @@ final class World {
 
     func makeHost(loop: Int = 0, beside neighbour: Host? = nil) throws -> (Host, PeerID) {
         // Where nodes are told apart, an identifier names its node as that of a room's peer does.
-        let node = sealsNodeLinks ? location(ofLoop: loop).node : .standalone
+        let node = sealsMediaLinks ? location(ofLoop: loop).node : .standalone
         let id = PeerID(node: node, number: nextPeer)
         nextPeer += 1
         return (makeHost(ofNode: 0, beside: neighbour), id)
@@ -423,9 +423,9 @@ final class World {
         }
         let relay = try loops[home].core.makeRelayID()
         guard links[origin][home] != nil else {
-            let end = try loops[home].core.nodeLinkEnd(to: location(ofLoop: origin), at: now)
+            let end = try loops[home].core.mediaLinkEnd(to: location(ofLoop: origin), at: now)
             let answer = try loops[origin].core.exportTrack(track, as: relay, to: end, at: now)
-            let link = try loops[home].core.joinNodeLink(answer.origin, at: now)
+            let link = try loops[home].core.joinMediaLink(answer.origin, at: now)
             loops[home].core.addMirror(answer.track, as: relay, from: link, at: now)
             return
         }

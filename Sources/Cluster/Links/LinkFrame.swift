@@ -139,9 +139,9 @@ public struct LinkRequest: Hashable, Sendable {
         /// Of a later version.
         case unknown = 0
         /// Which nodes have a channel, while there is no store.
-        case holders
-        /// Whether the node hears another one.
-        case hears
+        case hostingNodes
+        /// Whether the node can reach another one.
+        case canReach
         /// A track for a mirror.
         case export
         /// An HTTP request about a session of the node.
@@ -151,7 +151,7 @@ public struct LinkRequest: Hashable, Sendable {
         /// Connections of the node, with their statistics.
         case connections
         /// About a room of the 1:1 relay. Its content belongs to signaling.
-        case relayRoom
+        case callRoom
     }
 
     public var kind: Kind

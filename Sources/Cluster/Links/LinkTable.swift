@@ -117,7 +117,7 @@ public struct LinkTable: Sendable {
     private var peers: [NodeID: Peer] = [:]
     private var nodeOfConnection: [ConnectionID: NodeID] = [:]
     private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
-    private var bars = LinkBars()
+    private var bars = LinkBackoff()
     /// Nodes whose records in the store another secret signed.
     private var otherSecrets: Set<NodeID> = []
     /// Nodes that refused this one's secret when it dialed them last, while a link to them is needed.
@@ -388,8 +388,8 @@ public struct LinkTable: Sendable {
 
     // MARK: Who is dead
 
-    /// Whether this node hears a run of another one, for one that asks.
-    public func hears(_ instance: NodeInstance, at now: Instant) -> Bool {
+    /// Whether this node can reach a run of another one, for one that asks.
+    public func canReach(_ instance: NodeInstance, at now: Instant) -> Bool {
         guard let link = peers[instance.node]?.link, link.hello.instance == instance else { return false }
         return now - link.heardAt < Self.suspectAfter
     }

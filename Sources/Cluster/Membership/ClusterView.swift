@@ -40,7 +40,7 @@ public struct ClusterView: Hashable, Sendable {
 
     /// Takes what the store tells of a node. A lower incarnation than the known one is out of date and ignored.
     /// - Returns: whether the view is another one now.
-    mutating func take(_ change: BeatAnswer.Change) -> Bool {
+    mutating func take(_ change: HeartbeatAnswer.Change) -> Bool {
         let node = change.instance.node
         let known = members[node]
         if let known {
@@ -61,7 +61,7 @@ public struct ClusterView: Hashable, Sendable {
 
     /// Notes a node whose record is not accepted. What is known of a node of this name stays.
     /// - Returns: whether the view is another one now.
-    mutating func ignore(_ change: BeatAnswer.Change) -> Bool {
+    mutating func ignore(_ change: HeartbeatAnswer.Change) -> Bool {
         let node = change.instance.node
         let known = ignored[node]
         guard known != nil || ignored.count < Self.ignoredMax else { return false }

@@ -8,8 +8,8 @@ public import Wire
 /// node keeps a provisional incarnation and the view that it has.
 public struct Membership: Sendable {
     public enum Request: Hashable, Sendable {
-        case enlist(Enlist)
-        case beat(Beat)
+        case enlist(RegisterNode)
+        case beat(Heartbeat)
     }
 
     /// What the owner acts upon and logs. Each is told once, when it begins.
@@ -145,7 +145,7 @@ public struct Membership: Sendable {
         let members = view.members.values.sorted { $0.instance.node < $1.instance.node }
         return SavedView(
             instance: previous.map { NodeInstance(node: instance.node, incarnation: $0) } ?? instance,
-            members: members.map { BeatAnswer.Change(instance: $0.instance, record: $0.record) }
+            members: members.map { HeartbeatAnswer.Change(instance: $0.instance, record: $0.record) }
         )
     }
 
@@ -183,12 +183,12 @@ public struct Membership: Sendable {
         nextRequestAt = now + Self.period
         let candidate = StoreGeneration(using: &generator)
         guard instance.incarnation.isAssigned, !isReturning else {
-            return .enlist(Enlist(node: instance.node, candidate: candidate))
+            return .enlist(RegisterNode(node: instance.node, candidate: candidate))
         }
         telling = recordToTell(at: now)
         if audit.begin(at: now) { cursor = 0 }
         return .beat(
-            Beat(
+            Heartbeat(
                 instance: instance,
                 record: telling,
                 generation: generation,
@@ -242,7 +242,7 @@ public struct Membership: Sendable {
     }
 
     /// The store answered ``Request/beat(_:)``.
-    public mutating func receivedBeat(_ result: Result<BeatAnswer, StoreError>, at now: Instant) -> [Event] {
+    public mutating func receivedBeat(_ result: Result<HeartbeatAnswer, StoreError>, at now: Instant) -> [Event] {
         guard isRequestUnderWay else { return [] }
         isRequestUnderWay = false
         defer { telling = nil }
@@ -279,7 +279,7 @@ public struct Membership: Sendable {
 
     // MARK: Answers
 
-    private mutating func apply(_ answer: BeatAnswer, at now: Instant) -> [Event] {
+    private mutating func apply(_ answer: HeartbeatAnswer, at now: Instant) -> [Event] {
         var events: [Event] = []
         let isOtherStore = generation != nil && answer.generation != generation
         if isOtherStore { events.append(.storeChanged(incident(of: answer))) }
@@ -321,11 +321,11 @@ public struct Membership: Sendable {
     }
 
     /// An empty store counts its changes from the first node on that tells it of itself. A copy has far more behind it.
-    private func incident(of answer: BeatAnswer) -> StoreIncident {
+    private func incident(of answer: HeartbeatAnswer) -> StoreIncident {
         answer.revision <= Int64(view.members.count) + 1 ? .emptied : .olderCopy
     }
 
-    private func isFencedBy(_ answer: BeatAnswer) -> Bool {
+    private func isFencedBy(_ answer: HeartbeatAnswer) -> Bool {
         answer.isFenced
             || answer.changes.contains {
                 $0.instance.node == instance.node
@@ -340,7 +340,7 @@ public struct Membership: Sendable {
         audit.restart(at: now)
     }
 
-    private func accepts(_ change: BeatAnswer.Change) -> Bool {
+    private func accepts(_ change: HeartbeatAnswer.Change) -> Bool {
         switch change.signature {
         case .valid: true
         case .missing: acceptsUnsigned
@@ -349,7 +349,7 @@ public struct Membership: Sendable {
     }
 
     /// Returns whether the view is another one now.
-    private mutating func take(_ answer: BeatAnswer, at now: Instant) -> Bool {
+    private mutating func take(_ answer: HeartbeatAnswer, at now: Instant) -> Bool {
         var isChanged = false
         for change in answer.changes {
             let isAccepted = accepts(change)

@@ -7,9 +7,9 @@ public struct SavedView: Hashable, Sendable {
 
     /// The run that saved it. The view of another node is of no use.
     public var instance: NodeInstance
-    public var members: [BeatAnswer.Change]
+    public var members: [HeartbeatAnswer.Change]
 
-    public init(instance: NodeInstance, members: [BeatAnswer.Change]) {
+    public init(instance: NodeInstance, members: [HeartbeatAnswer.Change]) {
         self.instance = instance
         self.members = members
     }
@@ -35,7 +35,7 @@ public struct SavedView: Hashable, Sendable {
             guard let instance = object["node"]?.string.flatMap(NodeInstance.init),
                 let record = object["record"]?.string.flatMap(NodeRecord.init(encoded:))
             else { return nil }
-            return BeatAnswer.Change(instance: instance, record: record)
+            return HeartbeatAnswer.Change(instance: instance, record: record)
         }
     }
 }

@@ -16,7 +16,7 @@ struct ViewAudit: Hashable, Sendable {
     private var list: ClusterView?
 
     /// The store is another one, or was away.
-    mutating func schedule(for answer: BeatAnswer, at now: Instant) {
+    mutating func schedule(for answer: HeartbeatAnswer, at now: Instant) {
         let graceMS = answer.graceMS.subtractingReportingOverflow(answer.timeMS)
         let rest = graceMS.overflow ? StoreTimes.graceMS : max(graceMS.partialValue, 0)
         let grace = Interval(nanoseconds: min(rest, Int64(Self.graceMax.milliseconds)) * 1_000_000)
@@ -46,7 +46,7 @@ struct ViewAudit: Hashable, Sendable {
 
     /// A part of the list, or a change meanwhile.
     /// - Parameter isAccepted: whether the record is one of a node of the cluster.
-    mutating func take(_ change: BeatAnswer.Change, isAccepted: Bool) {
+    mutating func take(_ change: HeartbeatAnswer.Change, isAccepted: Bool) {
         guard list != nil else { return }
         _ = isAccepted ? list?.take(change) : list?.ignore(change)
     }

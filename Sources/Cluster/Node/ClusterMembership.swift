@@ -177,7 +177,7 @@ package actor ClusterMembership {
             // The first heartbeat follows at once.
             tick()
         case .beat(let request):
-            let result: Result<BeatAnswer, StoreError>
+            let result: Result<HeartbeatAnswer, StoreError>
             do throws(StoreError) { result = .success(try await store.beat(request)) } catch {
                 result = .failure(error)
             }

@@ -10,7 +10,7 @@ internal import Wire
 /// ``rooms`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
 package final class ClusterNode: Sendable {
     /// Answers a question that is not about channels; `nil` when it cannot.
-    package typealias Answerer = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
+    package typealias RequestHandler = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
 
     private struct State {
         var view = ClusterView()
@@ -18,7 +18,7 @@ package final class ClusterNode: Sendable {
         var isFenced = false
         var instance: NodeInstance
         var record = NodeRecord(state: .starting)
-        var answerer: Answerer?
+        var answerer: RequestHandler?
         var relay: RelayObserver?
         /// Messages about rooms of the relay that were not understood.
         var relayMalformed: UInt64 = 0
@@ -64,7 +64,7 @@ package final class ClusterNode: Sendable {
     }
 
     /// Without a link, one is awaited so long to ask a node for the holders of a channel.
-    package static let linkPatience = Duration.milliseconds(250)
+    package static let linkTimeout = Duration.milliseconds(250)
     private static let holdersTimeout = Duration.milliseconds(300)
     private static let recordsTimeout = Duration.seconds(3)
     /// Telling of records waits longer for a link: it is in the background.
@@ -80,7 +80,7 @@ package final class ClusterNode: Sendable {
     package let configuration: ClusterConfiguration
     let membership: ClusterMembership
     private let clusterRooms: ClusterRooms
-    let links: NodeLinks
+    let links: ControlLinks
     /// What all nodes of the cluster agree on.
     package let records: RecordExchange
     /// The faults of the store that this node met.
@@ -123,7 +123,7 @@ package final class ClusterNode: Sendable {
         media = instance.incarnation
         var hello = LinkHello(cluster: configuration.cluster, instance: instance, media: media)
         hello.publicURL = configuration.publicURL
-        links = await NodeLinks(own: hello, security: security, clock: clock, logger: logger)
+        links = await ControlLinks(own: hello, security: security, clock: clock, logger: logger)
         let directory = Directory()
         clusterRooms = ClusterRooms(own: configuration.node, links: links, directory: directory, clock: clock)
         records = RecordExchange(own: configuration.node, clock: clock) { await directory.ask($0, of: $1) }
@@ -155,7 +155,7 @@ package final class ClusterNode: Sendable {
         measure: @escaping @Sendable () async -> NodeMeasurements,
         onLeft: @escaping @Sendable (NodeIncarnation) -> Void,
         relay: RelayObserver? = nil,
-        answer: @escaping Answerer
+        answer: @escaping RequestHandler
     ) async throws {
         clusterRooms.attach(rooms)
         state.withLock {
@@ -302,19 +302,19 @@ package final class ClusterNode: Sendable {
         for node in keepers { links.release(node) }
     }
 
-    fileprivate func holders(of channel: ChannelName) async -> Set<NodeID> {
+    fileprivate func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
         guard let room = RoomName(rawValue: channel.value) else { return [] }
         let asked = await membership.placement.nodes(for: room).map(\.node).filter { $0 != configuration.node }
-        let request = LinkRequest(kind: .holders, body: Array(channel.value.utf8))
+        let request = LinkRequest(kind: .hostingNodes, body: Array(channel.value.utf8))
         return await withTaskGroup(of: Set<NodeID>.self) { group in
             for node in asked {
-                group.addTask { [self] in await holders(request, node) }
+                group.addTask { [self] in await hostingNodes(request, node) }
             }
             return await group.reduce(into: []) { $0.formUnion($1) }
         }
     }
 
-    private func holders(_ request: LinkRequest, _ node: NodeID) async -> Set<NodeID> {
+    private func hostingNodes(_ request: LinkRequest, _ node: NodeID) async -> Set<NodeID> {
         guard let answer = try? await ask(request, of: node, within: Self.holdersTimeout) else { return [] }
         let names = String(decoding: answer, as: UTF8.self).split(separator: "\n")
         return Set(names.prefix(ClusterView.nodesMax).compactMap { NodeID(rawValue: String($0)) })
@@ -342,7 +342,7 @@ package final class ClusterNode: Sendable {
         _ request: LinkRequest,
         of node: NodeID,
         within duration: Duration,
-        patience: Duration = linkPatience
+        patience: Duration = linkTimeout
     ) async throws(LinkRequestError) -> [UInt8] {
         links.want(node)
         defer { links.release(node) }
@@ -468,9 +468,9 @@ extension ClusterNode: LinkDelegate {
 
     package func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
         if request.kind == .records { return records.answer(request.body) }
-        if request.kind == .holders {
+        if request.kind == .hostingNodes {
             guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
-            return Array(clusterRooms.holders(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
+            return Array(clusterRooms.hostingNodes(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
         }
         let (answerer, media) = state.withLock { ($0.answerer, $0.mediaOfNode[node]) }
         guard let answerer, let media else { return nil }
@@ -492,8 +492,8 @@ private final class Directory: ChannelDirectory {
         await node.withLock { $0?.node }?.detach(room, session: session)
     }
 
-    func holders(of channel: ChannelName) async -> Set<NodeID> {
-        await node.withLock { $0?.node }?.holders(of: channel) ?? []
+    func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
+        await node.withLock { $0?.node }?.hostingNodes(of: channel) ?? []
     }
 
     func ask(_ request: LinkRequest, of other: NodeID) async -> [UInt8]? {

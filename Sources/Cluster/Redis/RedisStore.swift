@@ -67,11 +67,11 @@ public actor RedisStore: ClusterStore {
         connection = nil
     }
 
-    public func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation {
+    public func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation {
         try await perform(request, isHeartbeat: true)
     }
 
-    public func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer {
+    public func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
         try await perform(SignedBeat(beat: request, cluster: keys.cluster, signer: signer), isHeartbeat: true)
     }
 

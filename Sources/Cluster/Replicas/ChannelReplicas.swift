@@ -290,7 +290,7 @@ package struct ChannelReplicas: Sendable {
     }
 
     /// The nodes that are known to have a channel, for a node that asks while there is no store.
-    package func holders(of channel: ChannelName) -> [NodeID] {
+    package func hostingNodes(of channel: ChannelName) -> [NodeID] {
         var nodes = channels[channel]?.nodes ?? []
         if channels[channel] != nil { nodes.insert(own) }
         for (node, neighbour) in neighbours

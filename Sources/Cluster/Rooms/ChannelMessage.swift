@@ -6,7 +6,7 @@ package import Room
 ///
 /// Fields that are not known are ignored. A message that is not understood is dropped and counted.
 package enum ChannelMessage: Hashable, Sendable, Codable {
-    case news(ChannelName, ChannelNews)
+    case news(ChannelName, ChannelUpdate)
     /// The sender does not have the channel, perhaps because its session ended.
     case gone(ChannelName, ended: ChannelSession?)
     /// The sender has the channel and needs all news of it.

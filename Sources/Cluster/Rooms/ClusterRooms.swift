@@ -22,7 +22,7 @@ package protocol ChannelDirectory: Sendable {
     /// This node does not have a channel any more. Does nothing when it was attached with another session since.
     func detach(_ room: RoomName, session: RoomSession) async
     /// Asks the nodes that may know, while there is no store, who has the channel.
-    func holders(of channel: ChannelName) async -> Set<NodeID>
+    func hostingNodes(of channel: ChannelName) async -> Set<NodeID>
 }
 
 /// Connects the rooms of a node with those of the other nodes.
@@ -159,7 +159,7 @@ package final class ClusterRooms: RoomCluster {
             if let entry = await directory.attach(room, session: own) {
                 found(channel, entry)
             } else {
-                let nodes = await directory.holders(of: channel)
+                let nodes = await directory.hostingNodes(of: channel)
                 change { $0.found(channel, session: nil, nodes: nodes, at: clock.instant) }
             }
         }
@@ -183,7 +183,7 @@ package final class ClusterRooms: RoomCluster {
         change { $0.close(channel, ended: ended, at: clock.instant) }
     }
 
-    package func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?) {
+    package func send(_ news: ChannelUpdate, of channel: ChannelName, to node: NodeIncarnation?) {
         let bytes = ChannelMessage.news(channel, news).encoded()
         state.withLock { state in
             let receivers = node.map { state.replicas.node(of: $0).map { [$0] } ?? [] }
@@ -237,7 +237,9 @@ package final class ClusterRooms: RoomCluster {
     package var sessions: [ChannelName: RoomSession] { state.withLock { $0.replicas.sessions } }
 
     /// The nodes that are known to have a channel.
-    package func holders(of channel: ChannelName) -> [NodeID] { state.withLock { $0.replicas.holders(of: channel) } }
+    package func hostingNodes(of channel: ChannelName) -> [NodeID] {
+        state.withLock { $0.replicas.hostingNodes(of: channel) }
+    }
 
     // MARK: - Links
 

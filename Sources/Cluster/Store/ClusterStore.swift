@@ -6,9 +6,9 @@ public import MediaTypes
 /// that may be repeated, and of two numbers the greater wins.
 public protocol ClusterStore: Sendable {
     /// Gives a node that starts its incarnation.
-    func enlist(_ request: Enlist) async throws(StoreError) -> NodeIncarnation
+    func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation
     /// Keeps a node present, and tells it of the others.
-    func beat(_ request: Beat) async throws(StoreError) -> BeatAnswer
+    func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer
     /// Adds a node to a room, which begins to exist with it.
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry
     /// Makes a node the anchor of a room, unless another one was faster.
@@ -61,7 +61,7 @@ public enum StoreTimes {
     static let incarnationStepAfterSilence: Int64 = 16
 }
 
-public struct Enlist: Hashable, Sendable {
+public struct RegisterNode: Hashable, Sendable {
     public var node: NodeID
     /// The store's generation if it has none.
     public var candidate: StoreGeneration
@@ -72,7 +72,7 @@ public struct Enlist: Hashable, Sendable {
     }
 }
 
-public struct Beat: Hashable, Sendable {
+public struct Heartbeat: Hashable, Sendable {
     /// With an incarnation that the store assigned.
     public var instance: NodeInstance
     /// `nil` when it did not change since the last heartbeat.
@@ -104,7 +104,7 @@ public struct Beat: Hashable, Sendable {
     }
 }
 
-public struct BeatAnswer: Hashable, Sendable {
+public struct HeartbeatAnswer: Hashable, Sendable {
     public struct Change: Hashable, Sendable {
         public var instance: NodeInstance
         public var record: NodeRecord

@@ -9,7 +9,7 @@ protocol StoreRequest: Sendable {
     func answer(_ reply: RESPValue) throws(StoreError) -> Answer
 }
 
-extension Enlist: StoreRequest {
+extension RegisterNode: StoreRequest {
     func call(_ keys: StoreKeys) -> StoreCall {
         StoreCall(
             script: .enlist,
@@ -30,7 +30,7 @@ extension Enlist: StoreRequest {
 
 /// A heartbeat whose record is signed, and whose answer's records are verified.
 struct SignedBeat: StoreRequest {
-    let beat: Beat
+    let beat: Heartbeat
     let cluster: ClusterName
     let signer: RecordSigner
 
@@ -50,14 +50,14 @@ struct SignedBeat: StoreRequest {
         )
     }
 
-    func answer(_ reply: RESPValue) throws(StoreError) -> BeatAnswer {
+    func answer(_ reply: RESPValue) throws(StoreError) -> HeartbeatAnswer {
         guard let fields = reply.array, fields.count >= 9,
             let generation = fields[0].text.flatMap(StoreGeneration.init), let revision = fields[1].number,
             let cursor = fields[2].number, let time = fields[3].number, let grace = fields[4].number,
             let changes = fields[7].array, let absent = fields[8].array,
             revision >= 0, cursor >= 0, changes.count.isMultiple(of: 2)
         else { throw .malformed }
-        var answer = BeatAnswer(
+        var answer = HeartbeatAnswer(
             generation: generation,
             revision: revision,
             cursor: cursor,
@@ -78,7 +78,7 @@ struct SignedBeat: StoreRequest {
     }
 
     /// - Parameter value: the incarnation, a space and the record.
-    private func change(of node: NodeID, _ value: String) -> BeatAnswer.Change? {
+    private func change(of node: NodeID, _ value: String) -> HeartbeatAnswer.Change? {
         guard let space = value.firstIndex(of: " "),
             let incarnation = UInt32(value[..<space]).flatMap(NodeIncarnation.init(rawValue:))
         else { return nil }
@@ -86,7 +86,7 @@ struct SignedBeat: StoreRequest {
         guard let record = NodeRecord(encoded: text) else { return nil }
         let instance = NodeInstance(node: node, incarnation: incarnation)
         let signature = signer.verify(text, of: instance, in: cluster)
-        return BeatAnswer.Change(instance: instance, record: record, signature: signature)
+        return HeartbeatAnswer.Change(instance: instance, record: record, signature: signature)
     }
 }
 

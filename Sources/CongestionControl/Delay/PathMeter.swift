@@ -65,7 +65,7 @@ struct PathMeter: ~Copyable, Sendable {
     }
 
     /// The queue in milliseconds that the law of control aims at.
-    var goalMS: Double { QueueLaw.goalMS(delivered: delivered, link: likelyLink) }
+    var goalMS: Double { DelayController.goalMS(delivered: delivered, link: likelyLink) }
 
     mutating func packetSent(bytes: Int, at now: Int64) { sent.add(bytes, at: now) }
 

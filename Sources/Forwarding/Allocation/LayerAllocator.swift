@@ -10,7 +10,7 @@ package struct LayerAllocator: Sendable {
     private var ladders = LayerLadders()
     private var division = LayerDivision(LayerLadders())
     private var proven = ProvenRate()
-    private var bar = UpgradeBar()
+    private var bar = UpgradeBackoff()
     /// When the first slots were given a limited rate.
     private var startedAt: Instant?
     /// The cost of everything while the rate last sufficed for it.

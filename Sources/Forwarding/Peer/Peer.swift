@@ -90,7 +90,7 @@ package final class Peer {
     var isConnected: Bool { transport.egress.isOpen }
     var setup: SetupProgress
     /// Where the peer stands in the core's schedule.
-    var turn = PeerTurn()
+    var turn = ScheduledPeer()
 
     /// Streams of one peer that publishes: two tracks of four layers, each with RTX, and as many again.
     static let streamsMax = 16

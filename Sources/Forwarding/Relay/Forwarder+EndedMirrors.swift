@@ -59,7 +59,7 @@ extension Forwarder {
         guard let mirror = relays.mirrors[lost.track], mirror.relay == lost.relay,
             relays.endedMirrors.failed(lost.track)
         else { return }
-        nodeLinks.now = now
+        mediaLinks.now = now
         abandonMirror(mirror.track, at: now)
     }
 
@@ -75,7 +75,7 @@ extension Forwarder {
         from link: LinkID,
         at now: Instant
     ) {
-        nodeLinks.now = now
+        mediaLinks.now = now
         guard let mirror = relays.mirrors[lost.track], mirror.relay == lost.relay, track.id == lost.track,
             track.parameters.kind == mirror.track.parameters.kind
         else {

@@ -20,7 +20,7 @@ extension Forwarder {
         at now: Instant
     ) throws(ForwarderError) -> RelayedTrack {
         guard let track = peer(id.peer)?.track(id.mid) ?? relays.mirrors[id]?.track else { throw .unknownTrack(id) }
-        nodeLinks.now = now
+        mediaLinks.now = now
         try relays.export(track, as: relay, over: link)
         for stream in track.streams { relayClock(of: stream) }
         relayLayers(of: track)
@@ -149,7 +149,7 @@ extension Forwarder {
             clockOffset: PeerClock(),
             origin: RelayOrigin(relay: relay, link: relays.links[link], at: now)
         )
-        nodeLinks.now = now
+        mediaLinks.now = now
         relays.addMirror(mirror, as: relay, from: link, publishedAt: location, at: now)
     }
 

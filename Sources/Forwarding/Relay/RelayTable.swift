@@ -88,10 +88,10 @@ final class RelayTable {
     }
 
     /// A link to a loop of another node flushes by itself at the end of a turn.
-    func setNodeLink(_ link: RelayLink, as id: LinkID) { links[id] = link }
+    func setMediaLink(_ link: RelayLink, as id: LinkID) { links[id] = link }
 
     /// Nothing may cross over the link any more.
-    func removeNodeLink(_ id: LinkID) { links[id] = nil }
+    func removeMediaLink(_ id: LinkID) { links[id] = nil }
 
     /// Lets the other loops of the node begin.
     func flushLinks() {
@@ -150,7 +150,7 @@ final class RelayTable {
     }
 
     /// Whether a mirror's packets come over a loop of this node.
-    func isBehindLoop(_ mirror: Mirror) -> Bool { !(links[places[mirror.relay.place].link] is NodeLink) }
+    func isBehindLoop(_ mirror: Mirror) -> Bool { !(links[places[mirror.relay.place].link] is MediaLink) }
 
     /// The mirrors of tracks that are published on a node, whichever way their packets come.
     func mirrors(of node: NodeIncarnation) -> [ReceivedTrack] {
@@ -172,7 +172,7 @@ final class RelayTable {
         at now: Instant
     ) {
         precondition(mirrors[track.id] == nil, "a track has one mirror on a loop")
-        let origin = (links[link] as? NodeLink)?.location ?? location
+        let origin = (links[link] as? MediaLink)?.location ?? location
         mirrors[track.id] = Mirror(track: track, relay: relay, origin: origin)
         places[relay.place].isExpected = false
         places[relay.place].mirror = Unretained(track)

@@ -40,7 +40,7 @@ extension Forwarder {
         else { return }
         pending.remove(at: place)
         if !track.exports.isEmpty {
-            nodeLinks.now = now
+            mediaLinks.now = now
             relay(track)
             flushLinks()
         }
@@ -52,7 +52,7 @@ extension Forwarder {
     /// Relays pending packets to other loops before anything is encrypted here, so that the loops work in parallel.
     private func relayPending(at now: Instant) {
         guard relays.hasExports else { return }
-        nodeLinks.now = now
+        mediaLinks.now = now
         var isRelayed = false
         var index = 0
         while index < pending.count {

@@ -34,7 +34,7 @@ extension ChannelModel {
 
     /// A node told of a member of its own that is new or changed.
     ///
-    /// - Parameter order: for a new one, see ``ParticipantPlace/order``.
+    /// - Parameter order: for a new one, see ``ParticipantLocation/order``.
     package mutating func remoteChanged(_ record: MemberRecord, order: () -> UInt64) -> [Effect] {
         // A node names its own peers only: those that other nodes are about to make may not be taken.
         guard state.session != nil, record.peer.node == record.node else { return [] }
@@ -87,7 +87,7 @@ extension ChannelModel {
         let id = record.id
         state.remote.remove(before)
         defer { if let after = participants[id] { state.remote.add(after) } }
-        participants[id]?.takeQuietly(record)
+        participants[id]?.update(record)
         if before.peer != record.peer {
             participantOfPeer[before.peer] = nil
             participantOfPeer[record.peer] = id
@@ -161,18 +161,18 @@ extension ChannelModel {
 
     /// A member of another node left.
     ///
-    /// - Parameter time: see ``ChannelNews/Departed/time``; `nil` when its node did not tell of it.
+    /// - Parameter time: see ``ChannelUpdate/Departed/time``; `nil` when its node did not tell of it.
     package mutating func remoteLeft(_ id: ParticipantID, _ departure: Departure, at time: Int64? = nil) -> [Effect] {
         guard let participant = participants[id], participant.isRemote else { return [] }
         if let time { departureFound(at: time, from: participant.location.node) }
         _ = participants.removeValue(forKey: id)
         participantOfPeer[participant.peer] = nil
-        let companions = state.bundles[participant.bundle] ?? []
+        let bundleMembers = state.bundles[participant.bundle] ?? []
         state.remove(participant)
         state.remote.remove(participant)
         var effects: [Effect] = []
-        if participant.negotiatedRole.publishes { removePublisher(participant, companions, into: &effects) }
-        if participant.isConnected { announceGone(participant, companions, departure, into: &effects) }
+        if participant.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
+        if participant.isConnected { announceGone(participant, bundleMembers, departure, into: &effects) }
         if participant.isActive { changed(into: &effects) }
         return effects.ofOtherNodes + othersLeft()
     }

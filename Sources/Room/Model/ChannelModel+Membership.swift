@@ -14,7 +14,7 @@ extension ChannelModel {
     ///   then.
     package mutating func joined(
         _ request: JoinRequest,
-        as place: ParticipantPlace,
+        as place: ParticipantLocation,
         session: ChannelSessionID,
         resumeSecret: String? = nil
     ) throws(RoomError) -> [Effect] {
@@ -156,16 +156,16 @@ extension ChannelModel {
         viewers[id] = nil
         cancelDeadlines(participant)
         if participant.user == nil { state.session?.holds.forget(participant.member.clientID) }
-        let companions = state.bundles[participant.bundle] ?? []
+        let bundleMembers = state.bundles[participant.bundle] ?? []
         state.remove(participant)
         var effects: [Effect] = []
-        if participant.negotiatedRole.publishes { removePublisher(participant, companions, into: &effects) }
+        if participant.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
         // During setup the caller of `setupCompleted` ends the peer.
         if participant.isActive, !reason.isOfTransport {
             effects.append(.removePeer(participant.peer, location: participant.location))
         }
         effects.append(.ended(id, reason))
-        announceEnded(participant, companions, reason, into: &effects)
+        announceEnded(participant, bundleMembers, reason, into: &effects)
         departed(from: participant.location.node, into: &effects)
         if participant.isActive { changed(into: &effects) }
         resetIfUnused()
@@ -174,13 +174,13 @@ extension ChannelModel {
 
     mutating func removePublisher(
         _ participant: Participant,
-        _ companions: Set<ParticipantID>,
+        _ bundleMembers: Set<ParticipantID>,
         into effects: inout [Effect]
     ) {
         let id = participant.id
         if let orphans = state.followers.removeValue(forKey: id) { updateSlots(of: orphans, into: &effects) }
         state.session?.verdicts[id] = nil
-        stopStream(of: participant, companions, into: &effects)
+        stopStream(of: participant, bundleMembers, into: &effects)
     }
 
     /// Viewers receive nothing more of a participant.
@@ -188,7 +188,7 @@ extension ChannelModel {
     /// - Parameter participant: as it was before.
     mutating func stopStream(
         of participant: Participant,
-        _ companions: Set<ParticipantID>,
+        _ bundleMembers: Set<ParticipantID>,
         into effects: inout [Effect]
     ) {
         let id = participant.id
@@ -201,7 +201,7 @@ extension ChannelModel {
                 updateSlots(of: state.followersOfCurrent, into: &effects)
             }
         }
-        streamEnded(of: participant, companions, into: &effects)
+        streamEnded(of: participant, bundleMembers, into: &effects)
         removeSpeaker(participant, into: &effects)
     }
 

@@ -5,23 +5,23 @@ import Wire
 
 extension ChannelModel {
     /// The members that get notifications, except those of one bundle.
-    private mutating func notified(except companions: Set<ParticipantID>) -> [ParticipantID] {
+    private mutating func notified(except bundleMembers: Set<ParticipantID>) -> [ParticipantID] {
         workDone += state.notified.count
-        return state.notified.filter { !companions.contains($0) }
+        return state.notified.filter { !bundleMembers.contains($0) }
     }
 
     /// The connected members that a newcomer is notified of.
     mutating func membersAnnounced(to newcomer: Participant) -> [Member] {
-        let companions = state.bundles[newcomer.bundle] ?? []
+        let bundleMembers = state.bundles[newcomer.bundle] ?? []
         workDone += state.connected.count
         return state.connected.compactMap { id in
-            guard !companions.contains(id), let participant = participants[id], participant.isAnnounced
+            guard !bundleMembers.contains(id), let participant = participants[id], participant.isAnnounced
             else { return nil }
             return participant.member
         }
     }
 
-    func companions(of participant: Participant) -> Set<ParticipantID> {
+    func bundleMembers(of participant: Participant) -> Set<ParticipantID> {
         state.bundles[participant.bundle] ?? []
     }
 
@@ -60,7 +60,7 @@ extension ChannelModel {
             let report = report(on: participant)
         else { return }
         participants[participant.id]?.isAnnounced = true
-        let notified = notified(except: companions(of: participant))
+        let notified = notified(except: bundleMembers(of: participant))
         if !notified.isEmpty { effects.append(.notify(Self.created(report, others: nil), to: notified)) }
         userAppeared(participant, into: &effects)
     }
@@ -86,7 +86,7 @@ extension ChannelModel {
         effects.append(.report(.connectionUpdated(report)))
         var notified = participant.receivesNotifications ? [participant.id] : []
         if participant.isAnnounced, !isPrivate {
-            notified += self.notified(except: companions(of: participant))
+            notified += self.notified(except: bundleMembers(of: participant))
         }
         guard !notified.isEmpty else { return }
         let notification = Notification.Content.updated(
@@ -101,7 +101,7 @@ extension ChannelModel {
     /// The participant is already removed from the channel's lists; the session still exists.
     mutating func announceEnded(
         _ participant: Participant,
-        _ companions: Set<ParticipantID>,
+        _ bundleMembers: Set<ParticipantID>,
         _ reason: EndReason,
         into effects: inout [Effect]
     ) {
@@ -111,7 +111,7 @@ extension ChannelModel {
             return
         }
         effects.append(.report(.connectionDestroyed(report, reason)))
-        announceGone(participant, companions, Departure(reason), into: &effects)
+        announceGone(participant, bundleMembers, Departure(reason), into: &effects)
     }
 
     /// Notifies others that a participant is gone, if they were notified of it.
@@ -119,12 +119,12 @@ extension ChannelModel {
     /// - Parameter participant: as others were notified of it.
     mutating func announceGone(
         _ participant: Participant,
-        _ companions: Set<ParticipantID>,
+        _ bundleMembers: Set<ParticipantID>,
         _ departure: Departure,
         into effects: inout [Effect]
     ) {
         guard participant.isAnnounced, let report = report(on: participant) else { return }
-        let notified = notified(except: companions)
+        let notified = notified(except: bundleMembers)
         if !notified.isEmpty {
             let notification = Notification.Content.destroyed(
                 participant.member,
@@ -145,7 +145,7 @@ extension ChannelModel {
     ) {
         guard let participant = participants[id], participant.announces else { return }
         // The participant itself is notified too.
-        let notified = notified(except: companions(of: participant).subtracting([id]))
+        let notified = notified(except: bundleMembers(of: participant).subtracting([id]))
         guard !notified.isEmpty else { return }
         let isFixed = state.session?.speakers.isFixed(id) ?? false
         let notification: Notification.Content =

@@ -5,14 +5,14 @@ package import Wire
 
 extension ChannelModel {
     /// What operators decided about a user.
-    func hold(of user: String) -> OperatorHolds.Hold { state.session?.holds[user] ?? OperatorHolds.Hold() }
+    func hold(of user: String) -> OperatorOverrides.Hold { state.session?.holds[user] ?? OperatorOverrides.Hold() }
 
     /// Whether an operator keeps the newcomer's user in the audience.
     func isHeldInAudience(_ request: JoinRequest) -> Bool {
         request.clientID.map { hold(of: $0).isAudience } ?? false
     }
 
-    private mutating func changeHold(of user: String, _ change: (inout OperatorHolds.Hold) -> Void) {
+    private mutating func changeHold(of user: String, _ change: (inout OperatorOverrides.Hold) -> Void) {
         let users = Set(participants.values.lazy.map(\.member.clientID))
         state.session?.holds.change(user, isPresent: users.contains, change)
         registerChanged()

@@ -146,7 +146,7 @@ extension ChannelModel {
     ///   - secret: of the next token.
     package mutating func resumed(
         _ request: JoinRequest,
-        at place: ParticipantPlace,
+        at place: ParticipantLocation,
         secret: String
     ) -> [Effect] {
         guard let before = participants[place.participant] else { return [] }
@@ -207,11 +207,11 @@ extension ChannelModel {
         guard participant.isAnnounced else { return }
         var receivers = observers(of: participant).filter { !isInterrupted($0) }
         // Viewers that follow one publisher get no other notifications. Those of WHEP may read a stream of events.
-        let companions = companions(of: participant)
+        let bundleMembers = bundleMembers(of: participant)
         let isCurrent = state.live.last == participant.id
         let followers = [state.followers[participant.id], isCurrent ? state.followersOfCurrent : nil]
         for viewer in followers.compactMap(\.self).joined() where participants[viewer]?.receivesNotifications == false {
-            if !companions.contains(viewer), !isInterrupted(viewer) { receivers.append(viewer) }
+            if !bundleMembers.contains(viewer), !isInterrupted(viewer) { receivers.append(viewer) }
         }
         if !receivers.isEmpty { effects.append(.notify(content, to: receivers)) }
     }

@@ -96,8 +96,8 @@ extension ChannelModel {
         state.publishers.remove(order: before.order)
         setRole(.recvonly, of: before)
         if let followers = state.followers[id] { updateSlots(of: followers, into: &effects) }
-        stopStream(of: before, companions(of: before), into: &effects)
-        announceGone(before, companions(of: before), .becameAudience, into: &effects)
+        stopStream(of: before, bundleMembers(of: before), into: &effects)
+        announceGone(before, bundleMembers(of: before), .becameAudience, into: &effects)
         participants[id]?.isAnnounced = false
     }
 

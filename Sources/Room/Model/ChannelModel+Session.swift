@@ -75,7 +75,7 @@ extension ChannelModel {
     /// When the channel waits for other nodes' departures no longer, in seconds of the monotonic clock.
     var departureWaitEnd: Int64? { state.session?.lastDeparture?.endSecond }
 
-    /// The time of the last departure, for ``ChannelNews/Departed/time``.
+    /// The time of the last departure, for ``ChannelUpdate/Departed/time``.
     package var departedAt: Int64 { state.departedAt }
 
     /// A member of this node left.

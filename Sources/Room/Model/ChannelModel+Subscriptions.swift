@@ -51,9 +51,9 @@ extension ChannelModel {
     }
 
     /// The verdict of the channel's filters on a publisher, evaluated once.
-    private mutating func channelVerdict(on source: Source) -> FilterVerdict {
+    private mutating func channelVerdict(on source: Source) -> FilterDecision {
         if let known = state.session?.verdicts[source.id] { return known }
-        guard let filters = state.session?.filters, !filters.isEmpty else { return FilterVerdict() }
+        guard let filters = state.session?.filters, !filters.isEmpty else { return FilterDecision() }
         let verdict = filters.verdict(on: source, visited: &workDone)
         state.session?.verdicts[source.id] = verdict
         return verdict
@@ -146,9 +146,9 @@ extension ChannelModel {
 extension ChannelModel {
     /// A sender went live: viewers that follow everyone may receive it.
     mutating func streamStarted(of participant: Participant, into effects: inout [Effect]) {
-        let companions = state.bundles[participant.bundle] ?? []
+        let bundleMembers = state.bundles[participant.bundle] ?? []
         let source = source(participant.id)
-        for viewer in state.followersOfEveryone where !companions.contains(viewer) {
+        for viewer in state.followersOfEveryone where !bundleMembers.contains(viewer) {
             let visited = viewers[viewer]?.updateSlots(of: participant.id, source, into: &effects) ?? 0
             workDone += 1 + visited
             effects.append(.streamsChanged(viewer))
@@ -158,7 +158,7 @@ extension ChannelModel {
     /// A sender left. Nobody received one that was never live.
     mutating func streamEnded(
         of participant: Participant,
-        _ companions: Set<ParticipantID>,
+        _ bundleMembers: Set<ParticipantID>,
         into effects: inout [Effect]
     ) {
         guard participant.isLive else { return }
@@ -166,7 +166,7 @@ extension ChannelModel {
             let visited = viewers[viewer]?.updateSlots(of: participant.id, nil, into: &effects) ?? 0
             viewers[viewer]?.forget(participant.id)
             workDone += 1 + visited
-            if !companions.contains(viewer) { effects.append(.streamsChanged(viewer)) }
+            if !bundleMembers.contains(viewer) { effects.append(.streamsChanged(viewer)) }
         }
     }
 }

@@ -138,9 +138,9 @@ extension ChannelModel {
     /// other participant.
     package func visibleStreams(to id: ParticipantID) -> [VisibleStream] {
         guard let viewer = participants[id], viewer.role.watches, viewer.following == .everyone else { return [] }
-        let companions = state.bundles[viewer.bundle] ?? []
+        let bundleMembers = state.bundles[viewer.bundle] ?? []
         return state.live.compactMap { sender in
-            guard !companions.contains(sender), let tracks = participants[sender]?.publications else { return nil }
+            guard !bundleMembers.contains(sender), let tracks = participants[sender]?.publications else { return nil }
             return VisibleStream(sender: sender, tracks: tracks)
         }
     }

@@ -11,11 +11,11 @@ struct ChannelState: Sendable, Codable {
         var profile: ChannelProfile?
         var filters = FilterList() { didSet { verdicts = [:] } }
         /// The cached verdict of ``filters`` on each publisher.
-        var verdicts: [ParticipantID: FilterVerdict] = [:]
+        var verdicts: [ParticipantID: FilterDecision] = [:]
         var speakers = ActiveSpeakers()
         var recentSpeakers = RecentSpeakers()
         /// What operators decided about users.
-        var holds = OperatorHolds()
+        var holds = OperatorOverrides()
         /// When the session ends, in seconds of the monotonic clock; `nil` without a limit.
         var endSecond: Int64?
         /// The version of what nodes agree on: see ``ChannelRegister``.

@@ -98,8 +98,8 @@ struct FilterList: Sendable, Codable {
     /// The kinds of a sender's media that the filters block. The verdict does not change while the sender is connected.
     ///
     /// - Parameter visited: the number of visited rules is added to it.
-    func verdict(on source: Source, visited: inout Int) -> FilterVerdict {
-        guard !list.isEmpty else { return FilterVerdict() }
+    func verdict(on source: Source, visited: inout Int) -> FilterDecision {
+        guard !list.isEmpty else { return FilterDecision() }
         let (connectionID, clientID) = (source.id.value, source.clientID)
         let blocks = { (kind: MediaKind, visited: inout Int) in
             if let first = list.first(where: { $0.matches(connectionID, clientID, kind, visited: &visited) }) {
@@ -107,12 +107,12 @@ struct FilterList: Sendable, Codable {
             }
             return list.contains { $0.filter.action == .allow && !$0.rules.isEmpty }
         }
-        return FilterVerdict(audio: blocks(.audio, &visited), video: blocks(.video, &visited))
+        return FilterDecision(audio: blocks(.audio, &visited), video: blocks(.video, &visited))
     }
 }
 
 /// The kinds of one sender's media that filters block for a receiver.
-struct FilterVerdict: Hashable, Sendable, Codable {
+struct FilterDecision: Hashable, Sendable, Codable {
     var audio = false
     var video = false
 

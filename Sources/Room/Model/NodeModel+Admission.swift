@@ -3,9 +3,9 @@ import Wire
 
 /// The outcome of a newcomer's request.
 package struct AdmissionOutcome: Sendable {
-    /// Participants that lost their places to the newcomer. Their channels end them with ``EndReason/crowdedOut``.
+    /// Participants that lost their places to the newcomer. Their channels end them with ``EndReason/evicted``.
     package var evicted: [(participant: ParticipantID, channel: ChannelName)] = []
-    package var result: Result<ParticipantPlace, RoomError>
+    package var result: Result<ParticipantLocation, RoomError>
 }
 
 extension NodeModel {
@@ -33,7 +33,7 @@ extension NodeModel {
             for id in ids {
                 if let channel = members[id]?.channel { evicted.append((id, channel)) }
                 if request.following == .participant(id), request.role.watches { check.isTargetUnknown = true }
-                left(id, reason: .crowdedOut, at: now)
+                left(id, reason: .evicted, at: now)
             }
         }
         if let refusal = refusal(of: request, check, at: now) {
@@ -50,9 +50,9 @@ extension NodeModel {
         id: ParticipantID,
         publishes: Bool,
         at now: RoomTime
-    ) -> ParticipantPlace {
+    ) -> ParticipantLocation {
         let name = request.channel
-        let place = ParticipantPlace(
+        let place = ParticipantLocation(
             participant: id,
             peer: nextPeer(),
             location: placement.join(near: channels[name]?.locations ?? [:]),
@@ -86,7 +86,7 @@ extension NodeModel {
         if isDraining { return .draining }
         if let refusal = blocks.refusal(of: request, at: now) { return refusal }
         if let token = request.resumeToken.flatMap(ResumeToken.init),
-            let reason = endedPlaces.reason(of: token.participant, at: now)
+            let reason = recentlyEnded.reason(of: token.participant, at: now)
         {
             return .placeEnded(reason)
         }
@@ -152,7 +152,7 @@ extension NodeModel {
         _ request: JoinRequest,
         as id: ParticipantID,
         at now: RoomTime
-    ) throws(RoomError) -> ParticipantPlace {
+    ) throws(RoomError) -> ParticipantLocation {
         guard !isDraining else { throw .draining }
         if let refusal = blocks.refusal(of: request, at: now) { throw refusal }
         guard let member = members[id] else { throw .participantUnknown }
@@ -161,7 +161,7 @@ extension NodeModel {
         let others = (channels[name]?.locations[before.location] ?? 1) - 1
         channels[name]?.locations[before.location] = others > 0 ? others : nil
         participantOfPeer[before.peer] = nil
-        let place = ParticipantPlace(
+        let place = ParticipantLocation(
             participant: id,
             peer: nextPeer(),
             location: placement.join(near: channels[name]?.locations ?? [:]),
@@ -185,7 +185,7 @@ extension NodeModel {
     package mutating func left(_ id: ParticipantID, reason: EndReason, at now: RoomTime) {
         guard let member = members.removeValue(forKey: id) else { return }
         if member.keepsPlace {
-            endedPlaces.insert(id, reason: reason, at: now, seconds: limits.resumeGrace.components.seconds)
+            recentlyEnded.insert(id, reason: reason, at: now, seconds: limits.resumeGrace.components.seconds)
         }
         if let abandoned = AbandonedSetup(reason) { admissions.abandoned[abandoned, default: 0] += 1 }
         let (name, location) = (member.channel, member.place.location)

@@ -2,7 +2,7 @@ package import MediaTypes
 import Wire
 
 /// A participant's place on the node: its identifiers, unique on the node, and the media loop of its peer.
-package struct ParticipantPlace: Hashable, Sendable {
+package struct ParticipantLocation: Hashable, Sendable {
     package let participant: ParticipantID
     package let peer: PeerID
     /// The peer's media loop.
@@ -45,7 +45,7 @@ package struct ChannelSummary: Hashable, Sendable {
 /// No call takes longer than O(networks) or O(channels), whatever the size of a channel.
 package struct NodeModel: Sendable {
     struct Member: Sendable {
-        var place: ParticipantPlace
+        var place: ParticipantLocation
         let channel: ChannelName
         let network: ClientNetwork
         let createdAt: RoomTime
@@ -89,7 +89,7 @@ package struct NodeModel: Sendable {
     package private(set) var limitedChanges: [ChangeLimit: UInt64] = [:]
     private var deliveries = NodeDeliveries()
     var blocks = BlockTable()
-    var endedPlaces = EndedPlaces()
+    var recentlyEnded = RecentlyEnded()
 
     var members: [ParticipantID: Member] = [:]
     var participantOfPeer: [PeerID: ParticipantID] = [:]

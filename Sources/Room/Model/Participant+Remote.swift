@@ -25,7 +25,7 @@ extension RoomTime {
 }
 
 extension Participant {
-    /// A member of another node that has only joined. ``takeQuietly(_:)`` and what follows it bring it up to date.
+    /// A member of another node that has only joined. ``update(_:)`` and what follows it bring it up to date.
     init(_ record: MemberRecord, order: UInt64, in channel: ChannelName, at now: RoomTime) {
         id = record.id
         peer = record.peer
@@ -64,7 +64,7 @@ extension Participant {
     }
 
     /// Takes over what changes nothing else.
-    mutating func takeQuietly(_ record: MemberRecord) {
+    mutating func update(_ record: MemberRecord) {
         let role = member.role
         member = record.member
         member.role = role

@@ -88,7 +88,7 @@ struct Participant: Sendable, Codable {
     init(
         _ request: JoinRequest,
         role: Role,
-        as place: ParticipantPlace,
+        as place: ParticipantLocation,
         at now: RoomTime
     ) {
         id = place.participant

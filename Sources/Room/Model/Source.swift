@@ -15,7 +15,7 @@ struct Source: Sendable {
     /// Whether it speaks, or was among the last that spoke: see ``RecentSpeakers``.
     let isSpeaker: Bool
     /// The verdict of the channel's filters on it.
-    var channelVerdict = FilterVerdict()
+    var channelVerdict = FilterDecision()
 }
 
 /// The track that a slot plays.

@@ -28,7 +28,7 @@ struct Viewer: Sendable, Codable {
     var receivesNotifications = false
     var filters: FilterList { didSet { verdicts = [:] } }
     /// The cached verdict of ``filters`` on each sender.
-    private var verdicts: [ParticipantID: FilterVerdict] = [:]
+    private var verdicts: [ParticipantID: FilterDecision] = [:]
     /// Codecs that its first description refused, until it can be notified: at most one for each m-line.
     var refusedCodecs: [RefusedCodec] = []
     private var layer: LayerChoice
@@ -43,7 +43,7 @@ struct Viewer: Sendable, Codable {
     private(set) var senders: [ParticipantID: Sender] = [:]
     private var senderOfSlot: [MID: ParticipantID] = [:]
 
-    init(_ request: JoinRequest, as place: ParticipantPlace, filters: FilterList) {
+    init(_ request: JoinRequest, as place: ParticipantLocation, filters: FilterList) {
         id = place.participant
         peer = place.peer
         location = place.location
@@ -125,7 +125,7 @@ extension Viewer {
     }
 
     /// A new connection takes its place.
-    mutating func resumed(at place: ParticipantPlace) {
+    mutating func resumed(at place: ParticipantLocation) {
         peer = place.peer
         location = place.location
     }
@@ -297,8 +297,8 @@ extension Viewer {
     private static let verdictsMax = 256
 
     /// The verdict of the channel's filters and the viewer's own on a sender.
-    private mutating func verdict(on source: Source?, visited: inout Int) -> FilterVerdict {
-        guard let source else { return FilterVerdict() }
+    private mutating func verdict(on source: Source?, visited: inout Int) -> FilterDecision {
+        guard let source else { return FilterDecision() }
         var verdict = source.channelVerdict
         guard !filters.isEmpty else { return verdict }
         let own = verdicts[source.id] ?? filters.verdict(on: source, visited: &visited)
@@ -314,7 +314,7 @@ extension Viewer {
         _ slot: Slot,
         _ source: Source?,
         _ publication: Publication?,
-        _ verdict: FilterVerdict,
+        _ verdict: FilterDecision,
         layerWasRequested: Bool,
         into effects: inout [ChannelModel.Effect]
     ) -> Slot {

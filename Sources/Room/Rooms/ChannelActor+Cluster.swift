@@ -48,14 +48,14 @@ extension ChannelActor {
     // MARK: To other nodes
 
     /// Tells other nodes what has changed since the last call.
-    func tellOtherNodes() {
+    func publishChanges() {
         defer { departures = [:] }
         guard isOpen, let cluster = context.cluster else { return }
         let (records, gone) = model.takeChanges()
         let left = gone.filter { told.removeValue(forKey: $0) != nil }
         if !left.isEmpty {
             let time = model.departedAt
-            let departed = left.map { ChannelNews.Departed(id: $0, departure: departures[$0] ?? .ended, time: time) }
+            let departed = left.map { ChannelUpdate.Departed(id: $0, departure: departures[$0] ?? .ended, time: time) }
             cluster.send(.left(departed), of: name, to: nil)
         }
         let changed = records.filter { told[$0.id] != $0 }
@@ -92,14 +92,14 @@ extension ChannelActor {
         return true
     }
 
-    private func allNews(of session: ChannelSession?) -> [ChannelNews] {
-        ChannelNews.all(session, members: model.ownMembers, model.register, labels: data.labels)
+    private func allNews(of session: ChannelSession?) -> [ChannelUpdate] {
+        ChannelUpdate.all(session, members: model.ownMembers, model.register, labels: data.labels)
     }
 
     // MARK: From other nodes
 
-    /// ``Rooms/received(_:of:from:)-(ChannelNews,_,_)``
-    func received(_ news: ChannelNews, from node: NodeIncarnation) {
+    /// ``Rooms/received(_:of:from:)-(ChannelUpdate,_,_)``
+    func received(_ news: ChannelUpdate, from node: NodeIncarnation) {
         guard isOpen, !isRetired, node != context.incarnation else { return }
         switch news {
         case .all(let session, let records, let register, let labels, let others):

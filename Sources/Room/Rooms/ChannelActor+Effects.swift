@@ -31,7 +31,7 @@ extension ChannelActor {
         while let slowConsumer = slowConsumers.popLast() {
             for effect in model.left(slowConsumer, reason: .tooSlow) { perform(effect, &slowConsumers) }
         }
-        tellOtherNodes()
+        publishChanges()
         publish()
     }
 
@@ -85,7 +85,7 @@ extension ChannelActor {
     }
 
     /// What the log has of a participant at present.
-    func attendance(of id: ParticipantID) -> Rooms.Attendance? {
+    func attendance(of id: ParticipantID) -> Rooms.ParticipantInfo? {
         guard var attendance = attendances[id] else { return nil }
         attendance.duration = context.environment.clock.now().instant - attendance.start
         return attendance

@@ -76,7 +76,7 @@ extension ChannelActor {
     }
 
     private func reservation(
-        of place: ParticipantPlace,
+        of place: ParticipantLocation,
         _ resource: ResourceID,
         _ request: JoinRequest,
         _ session: ChannelSessionID,
@@ -106,7 +106,7 @@ extension ChannelActor {
     }
 
     /// Gets TURN credentials for a newcomer's peer. They end with the participant, whether or not the peer is ever added.
-    private func openTURN(_ place: ParticipantPlace) async -> TURNAccess? {
+    private func openTURN(_ place: ParticipantLocation) async -> TURNAccess? {
         let access = await context.plane(at: place.location).openTURN(for: place.peer)
         guard access != nil else { return nil }
         guard model.participants[place.participant]?.peer == place.peer else {
@@ -123,11 +123,11 @@ extension ChannelActor {
         enqueue(.remove(open.peer), at: open.location)
     }
 
-    private func admit(_ request: JoinRequest, id: ParticipantID) throws(RoomError) -> ParticipantPlace {
+    private func admit(_ request: JoinRequest, id: ParticipantID) throws(RoomError) -> ParticipantLocation {
         let (check, now) = (model.checkAdmission(of: request), model.now)
         let outcome = context.node.withModel { $0.admit(request, id: id, check: check, at: now) }
         let own = outcome.evicted.filter { $0.channel == name }.map(\.participant)
-        if !own.isEmpty { perform(model.leftTogether(own, reason: .crowdedOut)) }
+        if !own.isEmpty { perform(model.leftTogether(own, reason: .evicted)) }
         for (participant, channel) in outcome.evicted where channel != name {
             context.node.actor(of: channel)?.evict(participant)
         }
@@ -221,9 +221,9 @@ extension ChannelActor {
         of participant: Participant,
         as peer: PeerID,
         hasJoined: Bool
-    ) -> Rooms.Attendance {
+    ) -> Rooms.ParticipantInfo {
         let earlier = attendances[participant.id].flatMap { $0.hasJoined ? $0.start : nil }
-        let attendance = Rooms.Attendance(
+        let attendance = Rooms.ParticipantInfo(
             participant: participant.id,
             peer: peer,
             channel: name,

@@ -55,7 +55,7 @@ actor ChannelActor {
     var turnPeers: [ParticipantID: (peer: PeerID, location: MediaLocation)] = [:]
     var mailboxes: [ParticipantID: ParticipantMailbox] = [:]
     /// The participants of this node, for the log.
-    var attendances: [ParticipantID: Rooms.Attendance] = [:]
+    var attendances: [ParticipantID: Rooms.ParticipantInfo] = [:]
     var listeners: [ListenerID: AsyncStream<Void>.Continuation] = [:]
 
     /// The queued commands for each media plane, and the tasks that send them.
@@ -143,7 +143,7 @@ actor ChannelActor {
             defer { ids = [] }
             return ids
         }
-        if !ids.isEmpty { apply { $0.leftTogether(ids, reason: .crowdedOut) } }
+        if !ids.isEmpty { apply { $0.leftTogether(ids, reason: .evicted) } }
     }
 
     // MARK: Lifecycle

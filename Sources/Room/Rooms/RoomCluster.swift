@@ -4,7 +4,7 @@ public import MediaTypes
 public protocol RoomCluster: Sendable {
     /// The node is about to have a channel.
     ///
-    /// Nodes that have it tell the node of their members from then on, with ``ChannelNews/all(_:_:_:labels:others:)`` first, as this node
+    /// Nodes that have it tell the node of their members from then on, with ``ChannelUpdate/all(_:_:_:labels:others:)`` first, as this node
     /// does by ``Rooms/tell(_:of:)``.
     /// - Parameter session: what the channel's session is unless another node has one.
     /// - Returns: the session of the other nodes; `nil` when they are not known to have one.
@@ -15,7 +15,7 @@ public protocol RoomCluster: Sendable {
     func close(_ channel: ChannelName, ended: ChannelSession?)
 
     /// Tells every other node that has the channel, or only one node, in the order of the calls.
-    func send(_ news: ChannelNews, of channel: ChannelName, to node: NodeIncarnation?)
+    func send(_ news: ChannelUpdate, of channel: ChannelName, to node: NodeIncarnation?)
 
     /// Sends a message of a participant to the participants of other nodes. It may be lost.
     func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>)
@@ -26,8 +26,8 @@ public protocol RoomCluster: Sendable {
 
 extension Rooms {
     /// Performs a call about a channel that perhaps only other nodes have. Their members are known here meanwhile.
-    public func knowing<Result: Sendable>(
-        _ channel: ChannelName,
+    public func withRemoteParticipants<Result: Sendable>(
+        of channel: ChannelName,
         _ call: () async throws -> Result
     ) async rethrows -> Result {
         guard hasCluster, node.actor(of: channel) == nil else { return try await call() }
@@ -45,12 +45,12 @@ extension Rooms {
 
     /// The members of a channel by their nodes, those of other nodes too.
     public func memberCounts(of channel: ChannelName) async -> [NodeIncarnation: Int] {
-        await knowing(channel) { await node.actor(of: channel)?.memberCounts ?? [:] }
+        await withRemoteParticipants(of: channel) { await node.actor(of: channel)?.memberCounts ?? [:] }
     }
 
     /// A node told of a channel. News of a channel that this node does not have is ignored.
     /// - Parameter node: the node that told it. What it says of members of other nodes is ignored.
-    public func received(_ news: ChannelNews, of channel: ChannelName, from node: NodeIncarnation) async {
+    public func received(_ news: ChannelUpdate, of channel: ChannelName, from node: NodeIncarnation) async {
         await self.node.actor(of: channel)?.received(news, from: node)
     }
 

@@ -107,7 +107,7 @@ extension Rooms {
     /// - Throws: ``RoomError/appMismatch`` when the channel is another app's.
     public func checkApp(_ app: String?, of channel: ChannelName) async throws(RoomError) {
         guard app != nil else { return }
-        let isMismatched = await knowing(channel) {
+        let isMismatched = await withRemoteParticipants(of: channel) {
             await node.actor(of: channel)?.read { $0.isAppMismatched(app) } ?? false
         }
         if isMismatched { throw .appMismatch }

@@ -53,15 +53,15 @@ public final class Rooms: Sendable {
 
     /// An event for logs, webhooks and statistics. It holds no secrets.
     public enum Event: Sendable {
-        case joined(Attendance)
+        case joined(ParticipantInfo)
         /// The transport came up.
-        case connected(Attendance)
+        case connected(ParticipantInfo)
         /// - Parameter attendance: `nil` for a participant of another node.
-        case ended(ParticipantID, EndReason, attendance: Attendance?)
+        case ended(ParticipantID, EndReason, attendance: ParticipantInfo?)
         /// A slot's source sends a codec that the viewer did not negotiate.
-        case formatUnsupported(Attendance, slot: MID, CodecName)
+        case formatUnsupported(ParticipantInfo, slot: MID, CodecName)
         /// The node ended the association of a participant's data channels. There is one event for a participant at most.
-        case dataEnded(Attendance, DataAssociationEnd)
+        case dataEnded(ParticipantInfo, DataAssociationEnd)
         /// The media plane refused a connection of a slot, for example because one end is leaving.
         case subscriptionFailed(slot: TrackID, String)
         /// For webhooks and statistics. The reports of one channel are in order.
@@ -69,7 +69,7 @@ public final class Rooms: Sendable {
     }
 
     /// Who an event is about, for the log.
-    public struct Attendance: Hashable, Sendable {
+    public struct ParticipantInfo: Hashable, Sendable {
         public let participant: ParticipantID
         public let peer: PeerID
         public let channel: ChannelName

@@ -45,14 +45,14 @@ public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
 /// Why a participant that never connected lost its place, for metrics.
 public enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
     case unanswered, unreachable
-    case crowdedOut = "crowded_out"
+    case evicted = "crowded_out"
 
     /// `nil` for other reasons.
     init?(_ reason: EndReason) {
         switch reason {
         case .unanswered: self = .unanswered
         case .unreachable: self = .unreachable
-        case .crowdedOut: self = .crowdedOut
+        case .evicted: self = .evicted
         default: return nil
         }
     }

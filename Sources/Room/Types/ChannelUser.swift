@@ -32,7 +32,7 @@ public enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
             case .channelTerminated, .sessionTerminated: .terminated
             case .tokenExpired: .tokenExpired
             case .channelExpired: .channelExpired
-            case .shutdown, .setupFailed, .unanswered, .unreachable, .crowdedOut, .transport, .disconnectedByOperator,
+            case .shutdown, .setupFailed, .unanswered, .unreachable, .evicted, .transport, .disconnectedByOperator,
                 .lifetimeExpired, .tooSlow, .rejected:
                 .ended
             }

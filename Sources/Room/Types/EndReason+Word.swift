@@ -21,10 +21,10 @@ extension EndReason {
         case .tooSlow: "TOO-SLOW"
         case .unanswered: "ANSWER-TIMEOUT"
         case .unreachable: "CONNECTION-TIMEOUT"
-        case .crowdedOut: "CROWDED-OUT"
+        case .evicted: "CROWDED-OUT"
         case .replaced: "USER-REPLACED"
         case .signalingLost: "SIGNALING-LOST"
-        case .rejected(let word): word
+        case .rejected(let code): code
         }
     }
 }

@@ -76,7 +76,7 @@ extension MemberRecord {
 }
 
 /// What the nodes of a cluster tell each other of a channel that they have. News of one node arrives in its order.
-public enum ChannelNews: Hashable, Sendable, Codable {
+public enum ChannelUpdate: Hashable, Sendable, Codable {
     /// All that a node has of the channel, in place of what it told before. `others` are members whose records follow, as changed
     /// ones, because one message has no room for all.
     case all(
@@ -144,14 +144,14 @@ public enum ChannelNews: Hashable, Sendable, Codable {
     }
 }
 
-extension ChannelNews {
+extension ChannelUpdate {
     /// All that a node has of a channel, in messages that links take.
     package static func all(
         _ session: ChannelSession?,
         members: [MemberRecord],
         _ register: ChannelRegister,
         labels: Set<String>
-    ) -> [ChannelNews] {
+    ) -> [ChannelUpdate] {
         let parts = members.messageParts
         let others = parts.dropFirst().joined().map(\.id)
         let first = Self.all(
@@ -224,7 +224,7 @@ public struct ChannelRegister: Hashable, Sendable, Codable {
     /// `nil` until a member that knows profiles joins.
     var profile: ChannelProfile?
     /// What operators decided about users.
-    var holds = OperatorHolds()
+    var holds = OperatorOverrides()
     /// The senders that operators fixed in focus, in the order of the requests; `nil` of a node whose build does not tell.
     var fixed: [ParticipantID]?
     /// The app whose tokens admit to the channel. The first one stays, whatever the version.

@@ -108,7 +108,7 @@ public enum EndReason: Hashable, Sendable {
     /// Its transport found no ICE path in time.
     case unreachable
     /// The node was full and gave its place to a newcomer, because it had not connected.
-    case crowdedOut
+    case evicted
     /// Its transport ended by itself.
     case transport(PeerCloseReason)
     /// An operator ended it.

@@ -149,7 +149,7 @@ public struct AdminAPI: Sendable {
             guard let channel = value["channel_id"]?.string.flatMap({ ChannelName($0) }) else {
                 return (200, try await operation(self, fields))
             }
-            return (200, try await rooms.knowing(channel) { try await operation(self, fields) })
+            return (200, try await rooms.withRemoteParticipants(of: channel) { try await operation(self, fields) })
         } catch {
             let failure = Self.failure(error)
             return (failure.status, failure.json)

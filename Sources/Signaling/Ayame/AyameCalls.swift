@@ -12,12 +12,12 @@ public final class AyameCalls: Sendable {
     /// Where a client joins a room.
     enum Home: Hashable {
         case here
-        case at(RelayNode)
+        case at(CallNode)
     }
 
     /// The rooms that are at this node.
     let rooms: AyameRooms
-    let cluster: (any RelayCluster)?
+    let cluster: (any CallCluster)?
     private let acceptTimeout: Duration
     let state = Mutex(State())
 
@@ -26,7 +26,7 @@ public final class AyameCalls: Sendable {
     ///   - acceptTimeout: how long a room's node has for the answer to a registration.
     public init(
         _ rooms: AyameRooms = AyameRooms(),
-        cluster: (any RelayCluster)? = nil,
+        cluster: (any CallCluster)? = nil,
         acceptTimeout: Duration = .seconds(5)
     ) {
         self.rooms = rooms
@@ -83,7 +83,7 @@ public final class AyameCalls: Sendable {
     private func register(
         _ guest: AyameGuest,
         _ registration: Registration,
-        _ cluster: any RelayCluster,
+        _ cluster: any CallCluster,
         _ refusal: @Sendable () -> RoomError?
     ) async -> AyameRooms.Answer? {
         let id = guest.connectionID
@@ -122,7 +122,7 @@ public final class AyameCalls: Sendable {
     private func abandon(_ id: String, _ answer: AyameRooms.Answer) {
         let continuation = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard state.registrations[id]?.answer != nil else { return nil }
-            return remove(id, telling: RelayReport.leftByItself, &state)?.answer
+            return remove(id, telling: CallReport.leftByItself, &state)?.answer
         }
         continuation?.resume(returning: answer)
     }
@@ -137,7 +137,7 @@ public final class AyameCalls: Sendable {
     }
 
     /// Ends the room of a member that left, as ``AyameRooms/leave(_:_:reason:)``.
-    func leave(_ room: ChannelName, _ id: String, reason: String = RelayReport.leftByItself) {
+    func leave(_ room: ChannelName, _ id: String, reason: String = CallReport.leftByItself) {
         guard let registration = state.withLock({ remove(id, telling: reason, &$0) }) else {
             return rooms.leave(room, id, reason: reason)
         }
@@ -163,7 +163,7 @@ public final class AyameCalls: Sendable {
     func end(by decision: OperatorDecision) -> [String] {
         let ended = rooms.end(by: decision)
         guard let cluster else { return ended }
-        let elsewhere = endElsewhere(in: decision.relayRoom) { decision.relayClose(of: $0.user) }
+        let elsewhere = endElsewhere(in: decision.callRoom) { decision.relayClose(of: $0.user) }
         // Who ends here ends the room, wherever that is.
         if ended.isEmpty, elsewhere.isEmpty, let question = AyameNodeQuestion(decision) {
             Task { await tellHome(question, cluster) }
@@ -209,7 +209,7 @@ public final class AyameCalls: Sendable {
     }
 
     @discardableResult
-    func send(_ message: AyameNodeMessage, to node: RelayNode) -> Bool {
+    func send(_ message: AyameNodeMessage, to node: CallNode) -> Bool {
         guard let cluster, let bytes = message.encoded else { return false }
         return cluster.send(bytes, to: node)
     }

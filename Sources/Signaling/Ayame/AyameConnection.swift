@@ -28,7 +28,7 @@ actor AyameConnection {
     /// The place in a room; `nil` before and after it.
     private var place: (registration: AyameRegistration, permission: AyamePermission, start: Instant)?
     /// Why the client leaves its room, for reports.
-    private var departure = RelayReport.leftByItself
+    private var departure = CallReport.leftByItself
     /// The client's media on the node; `nil` without it.
     private var media: AyameMedia.Opened?
     /// The admission, cancelled when the client disconnects.

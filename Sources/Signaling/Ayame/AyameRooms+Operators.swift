@@ -53,13 +53,13 @@ extension AyameRooms {
     /// Ends the registrations that an operator's decision is about, and the rooms that they are in.
     /// - Returns: The connection identifiers of those registrations.
     func end(by decision: OperatorDecision) -> [String] {
-        end(in: decision.relayRoom.map { [$0] }) { decision.relayClose(of: $0.user) }
+        end(in: decision.callRoom.map { [$0] }) { decision.relayClose(of: $0.user) }
     }
 }
 
 extension OperatorDecision {
     /// The only room that it is about; `nil` for all rooms.
-    var relayRoom: ChannelName? {
+    var callRoom: ChannelName? {
         switch self {
         case .kicked(_, let room), .terminated(let room): room
         case .blocked(let block):

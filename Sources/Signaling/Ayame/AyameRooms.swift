@@ -70,11 +70,11 @@ public final class AyameRooms: Sendable {
 
     private let rooms = Mutex<[ChannelName: Call]>([:])
     private let clock: RoomClock
-    private let onReport: @Sendable (RelayReport) -> Void
+    private let onReport: @Sendable (CallReport) -> Void
 
     /// - Parameter onReport: called for each event of a room whose media goes from client to client, in order for each room.
     ///   It must not block or call the rooms.
-    public init(clock: RoomClock = .system, onReport: @escaping @Sendable (RelayReport) -> Void = { _ in }) {
+    public init(clock: RoomClock = .system, onReport: @escaping @Sendable (CallReport) -> Void = { _ in }) {
         self.clock = clock
         self.onReport = onReport
     }
@@ -158,10 +158,10 @@ public final class AyameRooms: Sendable {
         return call.members
     }
 
-    private func report(_ event: RelayReport.Event, of call: Call, in name: ChannelName) {
+    private func report(_ event: CallReport.Event, of call: Call, in name: ChannelName) {
         guard call.media == .direct else { return }
         onReport(
-            RelayReport(event: event, room: name, session: call.session, unixNanoseconds: clock.unixNanoseconds)
+            CallReport(event: event, room: name, session: call.session, unixNanoseconds: clock.unixNanoseconds)
         )
     }
 
@@ -179,7 +179,7 @@ public final class AyameRooms: Sendable {
 
     /// Ends the room of a member that left. The other member gets a `bye`, unless it is standalone.
     /// - Parameter reason: why it left, for reports. The end of the channel is also the other member's reason.
-    func leave(_ name: ChannelName, _ connectionID: String, reason: String = RelayReport.leftByItself) {
+    func leave(_ name: ChannelName, _ connectionID: String, reason: String = CallReport.leftByItself) {
         rooms.withLock { rooms in
             guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID })
             else { return }
@@ -208,7 +208,7 @@ extension AyameRooms.Identity {
 }
 
 extension AyameRooms.Member {
-    fileprivate var reported: RelayReport.Member { RelayReport.Member(user: user, connectionID: connectionID) }
+    fileprivate var reported: CallReport.Member { CallReport.Member(user: user, connectionID: connectionID) }
 
     /// Ends the registration because the room ended, or for a reason of its own.
     func leave(_ reason: AyameClose) {

@@ -17,7 +17,7 @@ public struct PEMFile: Sendable {
 }
 
 /// What distinguishes one certificate from its predecessor.
-public struct CertificateFacts: Hashable, Sendable {
+public struct CertificateInfo: Hashable, Sendable {
     /// The serial number in hexadecimal digits (RFC 5280 §4.1.2.2).
     public let serial: String
     /// The end of its validity, in seconds since 1970.
@@ -35,7 +35,7 @@ public final class HTTPSCertificate: Sendable {
     /// A certificate with its key, ready for use.
     public struct Loaded: Sendable {
         fileprivate let context: NIOSSLContext
-        public let facts: CertificateFacts
+        public let facts: CertificateInfo
     }
 
     private let state: Mutex<Loaded>
@@ -58,7 +58,7 @@ public final class HTTPSCertificate: Sendable {
     public func replace(with loaded: Loaded) { state.withLock { $0 = loaded } }
 
     /// The certificate in force.
-    public var facts: CertificateFacts { state.withLock { $0.facts } }
+    public var facts: CertificateInfo { state.withLock { $0.facts } }
 
     var context: NIOSSLContext { state.withLock { $0.context } }
 }
@@ -95,7 +95,7 @@ extension HTTPSCertificate.Loaded {
                 let text = String(byte, radix: 16)
                 return text.utf8.count < 2 ? "0\(text)" : text
             }
-            facts = CertificateFacts(serial: digits.joined(), expiresAt: Int(first.notValidAfter))
+            facts = CertificateInfo(serial: digits.joined(), expiresAt: Int(first.notValidAfter))
         } catch {
             throw ServerStartError(
                 sentence: "The TLS certificate \(chain.path) and the key \(key.path) do not belong together: \(error)."

@@ -74,7 +74,7 @@ private struct NoticeLog: Sendable {
     }
 
     /// - Parameter details: What only this event has.
-    private func metadata(_ attendance: Rooms.Attendance, _ details: Logger.Metadata) -> Logger.Metadata {
+    private func metadata(_ attendance: Rooms.ParticipantInfo, _ details: Logger.Metadata) -> Logger.Metadata {
         let metadata: Logger.Metadata = [
             "channel": "\(attendance.channel)", "participant": "\(attendance.participant)",
             "peer": "\(attendance.peer)", "role": "\(attendance.role.rawValue)",
@@ -104,7 +104,7 @@ extension EndReason {
         case .tooSlow: "its signaling did not take the events that waited for it"
         case .unanswered: "it did not answer its offer in time"
         case .unreachable: "its transport found no path in time"
-        case .crowdedOut: "the node was full, and it had not connected"
+        case .evicted: "the node was full, and it had not connected"
         case .replaced: "the same user joined again"
         case .signalingLost: "its signaling broke off"
         case .rejected(let reason): reason

@@ -4,16 +4,16 @@ import JSON
 /// What a reload put in force.
 public struct ReloadReport: Hashable, Sendable {
     /// The certificate of HTTPS and TURN over TLS; `nil` without one.
-    public var certificate: CertificateFacts?
+    public var certificate: CertificateInfo?
     /// The certificate of the admin listener; `nil` without one.
-    public var adminCertificate: CertificateFacts?
+    public var adminCertificate: CertificateInfo?
     /// The settings that have another value, or a file with other contents, and are in force now: at most one name for each
     /// setting, and one for each limit.
     public var changed: [String] = []
     /// The settings that have another value than the one in force, which only a restart changes.
     public var needsRestart: [String] = []
 
-    public init(certificate: CertificateFacts? = nil, adminCertificate: CertificateFacts? = nil) {
+    public init(certificate: CertificateInfo? = nil, adminCertificate: CertificateInfo? = nil) {
         self.certificate = certificate
         self.adminCertificate = adminCertificate
     }

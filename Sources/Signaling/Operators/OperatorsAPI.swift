@@ -95,7 +95,7 @@ struct OperatorsAPI: Sendable {
         guard let channel = path[.channel].flatMap({ ChannelName($0) }) else {
             return try await operation.handle(self, call)
         }
-        return try await rooms.knowing(channel) { try await operation.handle(self, call) }
+        return try await rooms.withRemoteParticipants(of: channel) { try await operation.handle(self, call) }
     }
 
     private static func query(_ text: Substring?, _ properties: [APIProperty]) throws(Problem) -> [String: JSONValue] {

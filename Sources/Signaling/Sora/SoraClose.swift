@@ -143,7 +143,7 @@ extension SoraClose {
             self.init(.internalError, "The client read too slowly, and too many messages were queued.")
         case .unanswered: self = .answerTimeout
         case .unreachable: self = .connectionCreatedWaitTimeout
-        case .crowdedOut:
+        case .evicted:
             self.init(
                 .internalError,
                 "The node is full, and another client replaced this one before it connected; connect again."

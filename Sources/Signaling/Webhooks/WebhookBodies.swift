@@ -92,7 +92,7 @@ extension EndReason {
         case .madeAudience: .roleChangeFailed
         case .pongTimedOut: .heartbeatTimeout
         case .left, .shutdown, .setupFailed, .transport, .disconnectedByOperator, .channelTerminated, .lifetimeExpired,
-            .sessionTerminated, .tooSlow, .unanswered, .unreachable, .crowdedOut, .replaced, .signalingLost, .rejected:
+            .sessionTerminated, .tooSlow, .unanswered, .unreachable, .evicted, .replaced, .signalingLost, .rejected:
             nil
         }
     }

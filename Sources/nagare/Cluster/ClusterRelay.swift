@@ -3,41 +3,41 @@ import Room
 import Signaling
 
 /// The cluster as rooms of the 1:1 relay use it.
-struct ClusterRelay: RelayCluster {
+struct ClusterRelay: CallCluster {
     let cluster: ClusterNode
 
     /// A newcomer waits so long at most for a node's answer, and before that for a link to the node.
     private static let answerTimeout = Duration.milliseconds(300)
-    private static let linkPatience = Duration.milliseconds(500)
+    private static let linkTimeout = Duration.milliseconds(500)
 
-    var own: RelayNode { RelayNode(cluster.configuration.node) }
+    var own: CallNode { CallNode(cluster.configuration.node) }
 
-    func candidates(for room: ChannelName) async -> RelayCandidates {
-        guard let room = RoomName(rawValue: room.value) else { return RelayCandidates(open: [own]) }
+    func candidates(for room: ChannelName) async -> CallCandidates {
+        guard let room = RoomName(rawValue: room.value) else { return CallCandidates(open: [own]) }
         let nodes = await cluster.relayCandidates(for: room)
-        return RelayCandidates(open: nodes.open.map(RelayNode.init), closed: nodes.closed.map(RelayNode.init))
+        return CallCandidates(open: nodes.open.map(CallNode.init), closed: nodes.closed.map(CallNode.init))
     }
 
-    func ask(_ question: [UInt8], of node: RelayNode) async -> [UInt8]? {
+    func ask(_ question: [UInt8], of node: CallNode) async -> [UInt8]? {
         guard let node = NodeID(node) else { return nil }
-        let request = LinkRequest(kind: .relayRoom, body: question)
+        let request = LinkRequest(kind: .callRoom, body: question)
         return try? await cluster.ask(
             request,
             of: node,
             within: Self.answerTimeout,
-            patience: Self.linkPatience
+            patience: Self.linkTimeout
         )
     }
 
-    func want(_ node: RelayNode) {
+    func want(_ node: CallNode) {
         if let node = NodeID(node) { cluster.want(node) }
     }
 
-    func release(_ node: RelayNode) {
+    func release(_ node: CallNode) {
         if let node = NodeID(node) { cluster.release(node) }
     }
 
-    func send(_ message: [UInt8], to node: RelayNode) -> Bool {
+    func send(_ message: [UInt8], to node: CallNode) -> Bool {
         guard let node = NodeID(node) else { return false }
         return cluster.sendRelay(message, to: node)
     }
@@ -47,16 +47,16 @@ extension RelayObserver {
     /// Passes on what other nodes say.
     init(_ calls: AyameCalls) {
         self.init(
-            received: { calls.received($0, from: RelayNode($1)) },
-            lost: { calls.lost(RelayNode($0)) }
+            received: { calls.received($0, from: CallNode($1)) },
+            lost: { calls.lost(CallNode($0)) }
         )
     }
 }
 
-extension RelayNode {
+extension CallNode {
     fileprivate init(_ node: NodeID) { self.init(rawValue: node.rawValue) }
 }
 
 extension NodeID {
-    fileprivate init?(_ node: RelayNode) { self.init(rawValue: node.rawValue) }
+    fileprivate init?(_ node: CallNode) { self.init(rawValue: node.rawValue) }
 }

@@ -16,7 +16,7 @@ struct ClusterService: Service {
     /// A run of a node is gone.
     let onLeft: @Sendable (NodeIncarnation) -> Void
     let relay: RelayObserver
-    let answer: ClusterNode.Answerer
+    let answer: ClusterNode.RequestHandler
 
     /// Joins the cluster that the settings name; `nil` for a node on its own.
     static func join(

@@ -17,7 +17,7 @@ extension MediaMetrics {
         addSetup(to: &page)
         addData(to: &page, labels)
         addRelay(to: &page, labels)
-        nodeLinks.add(to: &page, labels: labels)
+        mediaLinks.add(to: &page, labels: labels)
         tcp?.add(to: &page, labels: labels)
         turn?.add(to: &page, labels: labels)
         addTurns(to: &page, labels)
@@ -317,7 +317,7 @@ extension MediaMetrics {
             "nagare_loop_turn_duration_seconds",
             help: "Time of a loop's turn, from its first event to the end of its flush.",
             labels: labels,
-            turnTime
+            iterationTime
         )
     }
 }

@@ -12,9 +12,10 @@ struct LinkFrameTests {
     )
     private static let frames: [LinkFrame] = [
         .hello(hello), .ping(1), .pong(.max), .channel([]), .channel([1, 2, 3]),
-        .request(9, LinkRequest(kind: .holders, body: [4])), .response(9, nil), .response(9, []), .response(9, [5]),
+        .request(9, LinkRequest(kind: .hostingNodes, body: [4])), .response(9, nil), .response(9, []),
+        .response(9, [5]),
         .goodbye(.stopping), .goodbye(.unused), .unused, .relay([]), .relay([1, 2]),
-        .request(10, LinkRequest(kind: .relayRoom, body: [4])),
+        .request(10, LinkRequest(kind: .callRoom, body: [4])),
     ]
 
     @Test func `frames are read as they were written, however the bytes arrive`() throws {

@@ -24,7 +24,7 @@ final class LinkPeer: LinkDelegate {
     static let secret = "0123456789abcdef0123456789abcdef"
     static let security = LinkSecurity(secrets: [secret])!
     let hello: LinkHello
-    let links: NodeLinks
+    let links: ControlLinks
     let state: Shared
     var port: Int { state.content.withLock { $0.port } }
 
@@ -46,7 +46,7 @@ final class LinkPeer: LinkDelegate {
         let state = Shared()
         self.state = state
         let logger = Logger(label: "test") { _ in LineLog { line in state.content.withLock { $0.lines.append(line) } } }
-        links = await NodeLinks(
+        links = await ControlLinks(
             own: hello,
             security: security,
             clock: RoomClock { RoomTime(instant: state.now, unixNanoseconds: 0) },

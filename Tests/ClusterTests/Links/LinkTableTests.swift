@@ -315,9 +315,9 @@ struct LinkTableTests {
     }
 
     @Test func `what is noted of other nodes has a limit and ends`() {
-        var bars = LinkBars()
-        for number in 0..<LinkBars.nodesMax + 100 { bars.hold(NodeID(rawValue: "n\(number)")!, at: now) }
-        #expect(bars.count == LinkBars.nodesMax)
+        var bars = LinkBackoff()
+        for number in 0..<LinkBackoff.nodesMax + 100 { bars.hold(NodeID(rawValue: "n\(number)")!, at: now) }
+        #expect(bars.count == LinkBackoff.nodesMax)
         _ = bars.noteFlaw(NodeID(rawValue: "n0")!, at: now + .seconds(25))
         bars.expire(at: now + .seconds(30))
         #expect(bars.count == 1)

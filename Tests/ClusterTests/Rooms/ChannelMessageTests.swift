@@ -23,7 +23,7 @@ import Testing
     @Test func `a message is decoded as it was encoded`() async throws {
         let records = try await records()
         let (register, others) = (ChannelRegister(version: 3), [records[1].id])
-        let departed = ChannelNews.Departed(id: records[0].id, departure: .ended)
+        let departed = ChannelUpdate.Departed(id: records[0].id, departure: .ended)
         let messages: [(ChannelMessage, [UInt8])] = [
             (.gone(Self.channel, ended: nil), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
             (.request(Self.channel, .end(records[0].id, .kicked)), []),
@@ -41,7 +41,7 @@ import Testing
 
     @Test func `members that only a later version understands are left out alone`() async throws {
         let records = try await records()
-        let news: [(ChannelNews, ChannelNews)] = [
+        let news: [(ChannelUpdate, ChannelUpdate)] = [
             (.changed(records), .changed([records[1]])),
             (
                 .all(nil, records, ChannelRegister(), labels: []),
@@ -61,7 +61,7 @@ import Testing
         record.member.notifyMetadataJSON = "\"" + String(repeating: "\\\"", count: 2_000) + "\""
         record.member.updatedMetadataJSON = record.member.notifyMetadataJSON
         let members = Array(repeating: record, count: 5_000)
-        let news = ChannelNews.all(nil, members: members, ChannelRegister(), labels: [])
+        let news = ChannelUpdate.all(nil, members: members, ChannelRegister(), labels: [])
         var (told, bytes) = (0, 0)
         for item in news {
             let message = ChannelMessage.news(Self.channel, item).encoded()

@@ -281,7 +281,7 @@ struct ClusterRoomsTests {
             let names = (0..<500).compactMap { NodeID(rawValue: "made-up-\(number)-\($0)") }
             _ = replicas.found(channel, session: session, nodes: names, at: now)
         }
-        let named = channels.map { replicas.holders(of: $0).count - 1 }
+        let named = channels.map { replicas.hostingNodes(of: $0).count - 1 }
         #expect(named == [500, 500, ChannelReplicas.neighboursMax - 1_000])
         var generator = SeededGenerator(seed: 1)
         let ended = ChannelSession(id: ChannelSessionID(using: &generator), channel: channels[0], createdAt: 1)

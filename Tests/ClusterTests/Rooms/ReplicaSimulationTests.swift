@@ -185,8 +185,12 @@ private struct ReplicaWorld {
         }
     }
 
-    private mutating func take(_ news: ChannelNews, _ channel: ChannelName, from media: NodeIncarnation, at id: NodeID)
-    {
+    private mutating func take(
+        _ news: ChannelUpdate,
+        _ channel: ChannelName,
+        from media: NodeIncarnation,
+        at id: NodeID
+    ) {
         switch news {
         case .all(_, _, let register, _, _), .register(let register):
             let before = nodes[id]?.known[channel]?[media] ?? 0

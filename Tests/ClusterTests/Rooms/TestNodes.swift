@@ -117,11 +117,11 @@ final class TestNodes: Sendable {
             }
         }
 
-        func holders(of channel: ChannelName) async -> Set<NodeID> {
+        func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
             let others = nodes.state.withLock { state in
                 state.nodes.values.filter { $0.id != own && !state.cut.contains(Way(from: own, to: $0.id)) }
             }
-            return Set(others.flatMap { $0.cluster.holders(of: channel) })
+            return Set(others.flatMap { $0.cluster.hostingNodes(of: channel) })
         }
     }
 

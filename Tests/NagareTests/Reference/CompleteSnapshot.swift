@@ -36,14 +36,14 @@ extension NodeSnapshot {
                 loop: LoopCounters(),
                 forwarder: ForwarderCounters(),
                 gauges: ForwarderGauges(),
-                turnTime: .shortTimes,
+                iterationTime: .shortTimes,
                 forwardingLatency: .shortTimes,
                 queuedDatagrams: 0,
                 batchOverflows: 0,
                 turn: TURNMetrics(),
                 tcp: TCPMetrics(),
                 relay: RelayCounters(),
-                nodeLinks: NodeLinkMetrics()
+                mediaLinks: MediaLinkMetrics()
             )
         ]
         snapshot.tlsAcceptor = TLSAcceptorMetrics()

@@ -104,10 +104,10 @@ struct AyameCallsTests {
     // MARK: The room's node
 
     @Test func `a room that exists is found, wherever new ones begin`() async throws {
-        nodes.setCandidates(RelayCandidates(open: ["b"]))
+        nodes.setCandidates(CallCandidates(open: ["b"]))
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(b) == .joined(.direct))
-        for candidates in [RelayCandidates(open: ["a", "c", "b"]), RelayCandidates(open: ["a", "c"], closed: ["b"])] {
+        for candidates in [CallCandidates(open: ["a", "c", "b"]), CallCandidates(open: ["a", "c"], closed: ["b"])] {
             nodes.setCandidates(candidates)
             #expect(try await two.join(c) == .joined(.direct))
             #expect(two.seen.last == "accept true")
@@ -115,7 +115,7 @@ struct AyameCallsTests {
             c.leave(room, two.id)
             _ = try await one.awaits(3)
             one.forget()
-            nodes.setCandidates(RelayCandidates(open: ["b"]))
+            nodes.setCandidates(CallCandidates(open: ["b"]))
             #expect(try await one.join(b) == .joined(.direct))
         }
         b.leave(room, one.id)
@@ -125,7 +125,7 @@ struct AyameCallsTests {
     @Test func `a second client of a node follows the first, whoever is a candidate`() async throws {
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(b) == .joined(.direct))
-        nodes.setCandidates(RelayCandidates(open: ["c"]))
+        nodes.setCandidates(CallCandidates(open: ["c"]))
         let asked = nodes.asked
         #expect(try await two.join(b) == .joined(.direct))
         #expect(two.seen == ["accept true"] && nodes.asked == asked)
@@ -144,7 +144,7 @@ struct AyameCallsTests {
         nodes.lose("c")
         #expect(try await RelayClient("alice").join(c) == .joined(.direct))
         #expect(c.rooms.count == 1 && nodes.wanted == 0)
-        nodes.setCandidates(RelayCandidates(open: []))
+        nodes.setCandidates(CallCandidates(open: []))
         #expect(try await RelayClient("alice").join(c, "other") == .joined(.direct))
         #expect(c.rooms.count == 2)
     }
@@ -240,8 +240,8 @@ struct AyameCallsTests {
 
     // MARK: Operators
 
-    @Test(arguments: ["a", "b", "c", "d"] as [RelayNode])
-    func `a kick ends a registration, whichever node is asked`(node: RelayNode) async throws {
+    @Test(arguments: ["a", "b", "c", "d"] as [CallNode])
+    func `a kick ends a registration, whichever node is asked`(node: CallNode) async throws {
         let d = nodes.add("d")
         let (one, two) = try await call()
         let calls = ["a": a, "b": b, "c": c, "d": d][node] ?? d

@@ -8,9 +8,9 @@ import TestSupport
 /// The relays of several nodes in one process, whose links are queues.
 final class RelayNodes: Sendable {
     private struct Way: Hashable {
-        let from: RelayNode
-        let to: RelayNode
-        init(_ from: RelayNode, _ to: RelayNode) { (self.from, self.to) = (from, to) }
+        let from: CallNode
+        let to: CallNode
+        init(_ from: CallNode, _ to: CallNode) { (self.from, self.to) = (from, to) }
         var both: [Way] { [self, Way(to, from)] }
     }
     private struct Letter {
@@ -20,15 +20,15 @@ final class RelayNodes: Sendable {
         let bytes: [UInt8]
     }
     private struct State {
-        var calls: [RelayNode: AyameCalls] = [:]
-        var candidates: RelayCandidates
-        var inboxes: [RelayNode: AsyncStream<Letter>.Continuation] = [:]
+        var calls: [CallNode: AyameCalls] = [:]
+        var candidates: CallCandidates
+        var inboxes: [CallNode: AsyncStream<Letter>.Continuation] = [:]
         /// Nodes that take nothing, and what waits for them.
-        var held: [RelayNode: [Letter]] = [:]
+        var held: [CallNode: [Letter]] = [:]
         var links: [Way: Int] = [:]
         var cut: Set<Way> = []
         /// Nodes that do not know the relay's questions.
-        var older: Set<RelayNode> = []
+        var older: Set<CallNode> = []
         var wants: [Way: Int] = [:]
         var underWay = 0
         var asked = 0
@@ -36,12 +36,12 @@ final class RelayNodes: Sendable {
     private let state: Mutex<State>
 
     /// - Parameter open: where new rooms may begin, the best first.
-    init(open: [RelayNode], closed: [RelayNode] = []) {
-        state = Mutex(State(candidates: RelayCandidates(open: open, closed: closed)))
+    init(open: [CallNode], closed: [CallNode] = []) {
+        state = Mutex(State(candidates: CallCandidates(open: open, closed: closed)))
     }
 
     func add(
-        _ node: RelayNode,
+        _ node: CallNode,
         acceptTimeout: Duration = .seconds(3_600),
         onReport: KeptRelayReports? = nil
     ) -> AyameCalls {
@@ -51,9 +51,9 @@ final class RelayNodes: Sendable {
         return calls
     }
 
-    func cluster(of node: RelayNode) -> any RelayCluster { View(nodes: self, own: node) }
+    func cluster(of node: CallNode) -> any CallCluster { View(nodes: self, own: node) }
 
-    func set(_ calls: AyameCalls, at node: RelayNode) {
+    func set(_ calls: AyameCalls, at node: CallNode) {
         let (letters, inbox) = AsyncStream.makeStream(of: Letter.self)
         state.withLock { state in
             state.calls[node] = calls
@@ -74,9 +74,9 @@ final class RelayNodes: Sendable {
     // MARK: What happens
 
     /// From now on a node answers questions, and takes no message.
-    func hold(_ node: RelayNode) { state.withLock { $0.held[node] = [] } }
+    func hold(_ node: CallNode) { state.withLock { $0.held[node] = [] } }
 
-    func resume(_ node: RelayNode) {
+    func resume(_ node: CallNode) {
         state.withLock { state in
             for letter in state.held.removeValue(forKey: node) ?? [] {
                 state.underWay += 1
@@ -85,14 +85,14 @@ final class RelayNodes: Sendable {
         }
     }
 
-    func makeOlder(_ node: RelayNode) { state.withLock { _ = $0.older.insert(node) } }
-    func setCandidates(_ candidates: RelayCandidates) { state.withLock { $0.candidates = candidates } }
+    func makeOlder(_ node: CallNode) { state.withLock { _ = $0.older.insert(node) } }
+    func setCandidates(_ candidates: CallCandidates) { state.withLock { $0.candidates = candidates } }
 
     /// Loses the link of two nodes, and what is under way over it. The next message goes over another link.
-    func lose(_ one: RelayNode, _ other: RelayNode) { lose([Way(one, other)], forGood: false) }
+    func lose(_ one: CallNode, _ other: CallNode) { lose([Way(one, other)], forGood: false) }
 
     /// Loses all links of a node for good.
-    func lose(_ node: RelayNode) {
+    func lose(_ node: CallNode) {
         lose(state.withLock { $0.calls.keys.filter { $0 != node } }.map { Way(node, $0) }, forGood: true)
     }
 
@@ -109,7 +109,7 @@ final class RelayNodes: Sendable {
     }
 
     /// The messages that a node which is held has not taken.
-    func waiting(at node: RelayNode) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
+    func waiting(at node: CallNode) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
 
     /// Waits until no message is under way, except to nodes that are held.
     func settle() async throws {
@@ -120,15 +120,15 @@ final class RelayNodes: Sendable {
     /// The links that are needed.
     var wanted: Int { state.withLock { $0.wants.values.reduce(0, +) } }
 
-    // MARK: RelayCluster
+    // MARK: CallCluster
 
-    private struct View: RelayCluster {
+    private struct View: CallCluster {
         let nodes: RelayNodes
-        let own: RelayNode
+        let own: CallNode
 
-        func candidates(for room: ChannelName) async -> RelayCandidates { nodes.state.withLock { $0.candidates } }
+        func candidates(for room: ChannelName) async -> CallCandidates { nodes.state.withLock { $0.candidates } }
 
-        func ask(_ question: [UInt8], of node: RelayNode) async -> [UInt8]? {
+        func ask(_ question: [UInt8], of node: CallNode) async -> [UInt8]? {
             let calls = nodes.state.withLock { state -> AyameCalls? in
                 state.asked += 1
                 guard !state.older.contains(node), !state.cut.contains(Way(own, node)) else { return nil }
@@ -137,10 +137,10 @@ final class RelayNodes: Sendable {
             return calls?.answer(question)
         }
 
-        func want(_ node: RelayNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
-        func release(_ node: RelayNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
+        func want(_ node: CallNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
+        func release(_ node: CallNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
 
-        func send(_ message: [UInt8], to node: RelayNode) -> Bool {
+        func send(_ message: [UInt8], to node: CallNode) -> Bool {
             nodes.state.withLock { state in
                 let way = Way(own, node)
                 guard !state.cut.contains(way) else { return false }
@@ -159,7 +159,7 @@ final class RelayNodes: Sendable {
     }
 }
 
-extension RelayNode: ExpressibleByStringLiteral {
+extension CallNode: ExpressibleByStringLiteral {
     init(stringLiteral value: String) { self.init(rawValue: value) }
 }
 

@@ -7,9 +7,9 @@ import Testing
 
 /// Keeps the reports of the relay.
 final class KeptRelayReports: Sendable {
-    private let reports = Mutex<[RelayReport]>([])
-    var all: [RelayReport] { reports.withLock { $0 } }
-    func add(_ report: RelayReport) { reports.withLock { $0.append(report) } }
+    private let reports = Mutex<[CallReport]>([])
+    var all: [CallReport] { reports.withLock { $0 } }
+    func add(_ report: CallReport) { reports.withLock { $0.append(report) } }
     /// In short.
     var words: [String] {
         all.map { report in

@@ -19,10 +19,10 @@ func withLiveServer<Value: Sendable>(
     ayame: AyameConfiguration = AyameConfiguration(),
     webhookClient: WebhookClient? = nil,
     cluster: (any SignalingCluster)? = nil,
-    relayCluster: (any RelayCluster)? = nil,
+    relayCluster: (any CallCluster)? = nil,
     now: (@Sendable () -> Instant)? = nil,
     traces: JoinTracer? = nil,
-    onRelayReport: @escaping @Sendable (RelayReport) -> Void = { _ in },
+    onRelayReport: @escaping @Sendable (CallReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)

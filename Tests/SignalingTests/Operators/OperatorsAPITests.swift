@@ -473,7 +473,7 @@ import Wire
     // MARK: Reload
 
     @Test func `a reload answers what is in force now, or why nothing changed`() async throws {
-        let facts = CertificateFacts(serial: "00a1", expiresAt: 1_900_000_000)
+        let facts = CertificateInfo(serial: "00a1", expiresAt: 1_900_000_000)
         let renewed: ReloadAction = { () throws(ReloadFailure) in
             var report = ReloadReport(certificate: facts)
             report.changed = ["token", "limit channels"]

@@ -43,7 +43,7 @@ struct OperatorsBench {
         keys: AccessKeys? = nil,
         limits: RoomLimits = RoomLimits(),
         cluster: (any SignalingCluster)? = nil,
-        relayCluster: (any RelayCluster)? = nil,
+        relayCluster: (any CallCluster)? = nil,
         history: ConnectionHistory? = nil,
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         logger: Logger = SignalingBench.quiet,

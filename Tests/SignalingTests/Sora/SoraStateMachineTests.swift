@@ -352,7 +352,7 @@ import Wire
         (.setupFailed, 4490, "INTERNAL-ERROR"), (.replaced, 1000, "USER-REPLACED"),
         (.kicked, 1000, "KICKED"), (.banned, 1000, "BANNED"), (.channelTerminated, 1000, "CHANNEL-TERMINATED"),
         (.rejected("WHY"), 4490, "WHY"), (.unanswered, 4490, "ANSWER-TIMEOUT-ERROR"),
-        (.unreachable, 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"), (.crowdedOut, 4490, "INTERNAL-ERROR"),
+        (.unreachable, 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"), (.evicted, 4490, "INTERNAL-ERROR"),
     ]
     @Test(arguments: ends.indices) func `each end has its code and reason`(row: Int) throws {
         let (reason, code, text) = Self.ends[row]

@@ -12,7 +12,7 @@ import Wire
 final class ClusterNodeModel {
     enum Answer {
         case enlistment(Result<NodeIncarnation, StoreError>)
-        case beat(Result<BeatAnswer, StoreError>)
+        case beat(Result<HeartbeatAnswer, StoreError>)
         case attached(RoomName, Result<RoomEntry, StoreError>)
     }
 
@@ -149,11 +149,11 @@ final class ClusterNodeModel {
         guard var model = channels[channel] else { return [] }
         let (records, gone) = model.takeChanges()
         channels[channel] = model
-        var news: [ChannelNews] = []
+        var news: [ChannelUpdate] = []
         let left = gone.filter { told[channel]?.removeValue(forKey: $0) != nil }
         if !left.isEmpty {
             let time = model.departedAt
-            news.append(.left(left.map { ChannelNews.Departed(id: $0, departure: .ended, time: time) }))
+            news.append(.left(left.map { ChannelUpdate.Departed(id: $0, departure: .ended, time: time) }))
         }
         let changed = records.filter { told[channel]?[$0.id] != $0 }
         for record in changed { told[channel, default: [:]][record.id] = record }
@@ -169,16 +169,16 @@ final class ClusterNodeModel {
         return news.flatMap { item in receivers.map { .send(.news(channel, item), $0) } }
     }
 
-    private func all(of model: ChannelModel) -> ChannelNews {
+    private func all(of model: ChannelModel) -> ChannelUpdate {
         .all(model.ownSession, model.ownMembers, model.register, labels: [])
     }
 
     /// All that another node has to know of a channel.
-    func all(of channel: ChannelName) -> ChannelNews? { channels[channel].map(all) }
+    func all(of channel: ChannelName) -> ChannelUpdate? { channels[channel].map(all) }
 
     // MARK: From other nodes
 
-    func received(_ news: ChannelNews, of channel: ChannelName, from node: NodeIncarnation, at now: RoomTime) throws {
+    func received(_ news: ChannelUpdate, of channel: ChannelName, from node: NodeIncarnation, at now: RoomTime) throws {
         guard channels[channel] != nil, node != media else { return }
         try apply(channel, at: now) { model in
             var effects: [ChannelModel.Effect] = []

@@ -7,7 +7,7 @@ extension AyameCalls {
     /// The node that a client joins a room at: the one that has it, as far as it can be found.
     ///
     /// A node more or less in the cluster moves the first candidate of few rooms, and never all three of one.
-    func home(of room: ChannelName, _ cluster: any RelayCluster) async -> Home {
+    func home(of room: ChannelName, _ cluster: any CallCluster) async -> Home {
         if let known = knownHome(of: room) { return known }
         let candidates = await cluster.candidates(for: room)
         let answers = await ask(candidates.all, about: room, cluster)
@@ -29,12 +29,12 @@ extension AyameCalls {
 
     /// The answers of the nodes that answered. A node of a version without rooms over nodes does not.
     private func ask(
-        _ nodes: [RelayNode],
+        _ nodes: [CallNode],
         about room: ChannelName,
-        _ cluster: any RelayCluster
-    ) async -> [RelayNode: AyameNodeAnswer] {
+        _ cluster: any CallCluster
+    ) async -> [CallNode: AyameNodeAnswer] {
         let question = AyameNodeQuestion.find(room).encoded
-        return await withTaskGroup(of: (RelayNode, AyameNodeAnswer?).self) { group in
+        return await withTaskGroup(of: (CallNode, AyameNodeAnswer?).self) { group in
             for node in nodes where node != cluster.own {
                 group.addTask {
                     let bytes = await cluster.ask(question, of: node)
@@ -56,7 +56,7 @@ extension AyameCalls {
     }
 
     /// Tells the nodes that may have a room of a decision about it.
-    func tellHome(_ question: AyameNodeQuestion, _ cluster: any RelayCluster) async {
+    func tellHome(_ question: AyameNodeQuestion, _ cluster: any CallCluster) async {
         let nodes = await cluster.candidates(for: question.room).all
         await withTaskGroup(of: Void.self) { group in
             for node in nodes where node != cluster.own {

@@ -6,7 +6,7 @@ import Synchronization
 extension AyameCalls {
     /// Takes a message of another node; those of one node in their order. It does not block.
     /// - Returns: whether it was understood.
-    public func received(_ bytes: [UInt8], from node: RelayNode) -> Bool {
+    public func received(_ bytes: [UInt8], from node: CallNode) -> Bool {
         guard let message = AyameNodeMessage(bytes) else { return false }
         switch message {
         case .register(let guest): admit(guest, from: node)
@@ -31,7 +31,7 @@ extension AyameCalls {
 
     /// The link to a node is lost: what was sent over it may not have arrived. Clients that were in rooms of the node, and those
     /// of the node that were in rooms of this one, are in no room any more.
-    public func lost(_ node: RelayNode) {
+    public func lost(_ node: CallNode) {
         let (answers, guests) = state.withLock { state in
             var answers: [CheckedContinuation<AyameRooms.Answer?, Never>] = []
             for (id, registration) in state.registrations where registration.home == node {
@@ -55,7 +55,7 @@ extension AyameCalls {
 
     // MARK: Guests
 
-    private func admit(_ request: AyameGuest, from node: RelayNode) {
+    private func admit(_ request: AyameGuest, from node: CallNode) {
         let guest = Guest(node: node, connectionID: request.connectionID)
         let id = guest.connectionID
         let (isNew, refusal) = state.withLock { state in
@@ -91,7 +91,7 @@ extension AyameCalls {
 
     // MARK: Registrations at other nodes
 
-    private func accepted(_ id: String, _ hasPartner: Bool, _ media: RelayMedia, by node: RelayNode) {
+    private func accepted(_ id: String, _ hasPartner: Bool, _ media: RelayMedia, by node: CallNode) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node,
                 let answer = state.accept(id, media)
@@ -102,7 +102,7 @@ extension AyameCalls {
         answer?.resume(returning: .joined(media))
     }
 
-    private func refused(_ id: String, _ refusal: AyameRefusal, by node: RelayNode) {
+    private func refused(_ id: String, _ refusal: AyameRefusal, by node: CallNode) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node, registration.answer != nil
             else { return nil }
@@ -117,7 +117,7 @@ extension AyameCalls {
         }
     }
 
-    private func closed(_ id: String, _ close: AyameClose, by node: RelayNode) {
+    private func closed(_ id: String, _ close: AyameClose, by node: CallNode) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node else { return nil }
             _ = state.remove(id)

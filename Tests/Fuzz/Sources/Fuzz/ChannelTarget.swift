@@ -72,7 +72,7 @@ private struct ChannelSide {
     }
 
     /// As ``ChannelActor`` does.
-    mutating func receive(_ news: ChannelNews, from sender: NodeIncarnation) {
+    mutating func receive(_ news: ChannelUpdate, from sender: NodeIncarnation) {
         switch news {
         case .all(let session, let records, let register, _, let others):
             if let session { _ = model.sessionFound(session) }
@@ -118,7 +118,7 @@ private struct ChannelSide {
 
     /// All that the node tells of the channel.
     func news() -> [ChannelMessage] {
-        ChannelNews.all(model.ownSession, members: model.ownMembers, model.register, labels: ["#a"])
+        ChannelUpdate.all(model.ownSession, members: model.ownMembers, model.register, labels: ["#a"])
             .map { .news(World.name, $0) }
     }
 }
@@ -204,7 +204,7 @@ func seedsChannel() -> [(name: String, bytes: [UInt8])] {
     let ids = [Role.sendonly, .recvonly].compactMap { other.join($0, at: now) }
     let all = other.news()
     let records = other.model.ownMembers
-    let departed = ids.map { ChannelNews.Departed(id: $0, departure: .left, time: now.unixNanoseconds) }
+    let departed = ids.map { ChannelUpdate.Departed(id: $0, departure: .left, time: now.unixNanoseconds) }
     let local = ChannelSide.localMember
     let requests: [MemberRequest] = [
         .end(local, .kicked), .mute(local, .video, true), .sendingLimit(local, bitsPerSecond: 500_000),

@@ -109,8 +109,8 @@ private final class LinkRun {
         case .pong(let number): table.pong(number, over: connection.id, at: now)
         case .request(_, let request):
             if let instance = NodeInstance(String(decoding: request.body.prefix(128), as: UTF8.self)) {
-                _ = table.hears(instance, at: now)
-                table.witnessed(instance, isHeard: request.kind == .hears, at: now)
+                _ = table.canReach(instance, at: now)
+                table.witnessed(instance, isHeard: request.kind == .canReach, at: now)
             }
         case .goodbye(let reason): connections[place]?.goodbye = reason
         case .unused: perform(table.unused(connection.id, at: now))
@@ -157,7 +157,7 @@ func seedsLink() -> [(name: String, bytes: [UInt8])] {
     later.versions = 2...2
     let calm: [LinkFrame] = [
         .hello(LinkRun.hello("a", 2)), .ping(1), .pong(1), .channel([0, 0, 0, 2, 123, 125]),
-        .request(7, LinkRequest(kind: .hears, body: Array("b:3".utf8))), .response(7, [1]), .response(8, nil),
+        .request(7, LinkRequest(kind: .canReach, body: Array("b:3".utf8))), .response(7, [1]), .response(8, nil),
         .unknown(99), .goodbye(.stopping),
     ]
     let meetings: [LinkFrame] = [

@@ -34,12 +34,12 @@ private final class LinkScene {
         guard let node = NodeIncarnation(rawValue: 7) else { fatalError("no scene: a node's number") }
         self.node = node
         let there = MediaLocation(node: node, loop: LoopIndex(rawValue: 2))
-        core.startNodeLinks(at: Self.here, sockets: [Self.address], addresses: [Self.address], into: batch)
+        core.startMediaLinks(at: Self.here, sockets: [Self.address], addresses: [Self.address], into: batch)
         do {
             try RelaySample.addPublisher(Self.peer, to: core, at: now)
-            let end = try core.nodeLinkEnd(to: there, at: now)
-            let far = NodeLinkEnd(location: there, addresses: [Self.address], link: 3, secret: Self.secret)
-            let id = try core.joinNodeLink(far, at: now)
+            let end = try core.mediaLinkEnd(to: there, at: now)
+            let far = MediaLinkEnd(location: there, addresses: [Self.address], link: 3, secret: Self.secret)
+            let id = try core.joinMediaLink(far, at: now)
             // The first identifiers of a core: indices 0, 1, … of generation 0.
             for track in ConnectedMedia.receive {
                 let relay = try core.makeRelayID()
@@ -73,9 +73,9 @@ private final class LinkScene {
             unsafe bytes.baseAddress.flatMap { unsafe sender.seal($0, kind, link: link, length: length) }
         }
         require(sealed == datagram.count, "contents are sealed")
-        let before = core.nodeLinkCounters.received.datagrams
+        let before = core.mediaLinkCounters.received.datagrams
         receive(datagram)
-        require(core.nodeLinkCounters.received.datagrams == before + 1, "an authentic datagram is taken")
+        require(core.mediaLinkCounters.received.datagrams == before + 1, "an authentic datagram is taken")
     }
 
     func receive(_ datagram: [UInt8]) {
@@ -91,13 +91,13 @@ private final class LinkScene {
     }
 
     func end() {
-        core.removeNodeLinks(to: node, at: now)
+        core.removeMediaLinks(to: node, at: now)
         core.removePeer(Self.peer, at: now, into: batch)
         core.endTurn(at: now, into: batch)
         batch.removeAll()
         for track in ConnectedMedia.receive { core.removeUnusedMirror(of: TrackID(peer: Self.farPeer, mid: track.mid)) }
         require(core.gauges.mirroredTracks == 0 && core.gauges.historyBytes == 0, "no mirror stays")
-        require(core.nodeLinkStates(at: now).isEmpty, "no link stays")
+        require(core.mediaLinkStates(at: now).isEmpty, "no link stays")
     }
 }
 

@@ -7,7 +7,7 @@ import Wire
 /// Large packets leave in datagrams of their own; small ones and messages of a turn share datagrams, which leave at the
 /// turn's end. What a datagram carried is remembered until it may not be repaired any more.
 @safe
-final class NodeLink: RelayLink {
+final class MediaLink: RelayLink {
     /// Between two reports while anything comes, while tracks cross, and until the first answer.
     private static let reportInterval = Interval.milliseconds(50)
     private static let probeInterval = Interval.seconds(1)
@@ -30,18 +30,18 @@ final class NodeLink: RelayLink {
     let location: MediaLocation
     /// Of this end.
     let secret: LinkSecret
-    private(set) var remote: NodeLinkEnd?
+    private(set) var remote: MediaLinkEnd?
     var renewal = LinkRenewal()
-    private let table: Unretained<NodeLinkTable>
+    private let table: Unretained<MediaLinkTable>
 
     private var paths: [NetworkPath] = []
     /// What every datagram needs.
-    let traffic: UnsafeMutablePointer<NodeLinkTraffic>
+    let traffic: UnsafeMutablePointer<MediaLinkTraffic>
 
     private var pendingClocks: [RelayMessage.Clock] = []
     private var reportedAt: Instant
 
-    init(id: LinkID, number: UInt16, to location: MediaLocation, secret: LinkSecret, _ table: NodeLinkTable) {
+    init(id: LinkID, number: UInt16, to location: MediaLocation, secret: LinkSecret, _ table: MediaLinkTable) {
         self.id = id
         self.number = number
         self.location = location
@@ -49,7 +49,7 @@ final class NodeLink: RelayLink {
         self.table = Unretained(table)
         reportedAt = table.now
         unsafe traffic = .allocate(capacity: 1)
-        unsafe traffic.initialize(to: NodeLinkTraffic(id: id, table.shared))
+        unsafe traffic.initialize(to: MediaLinkTraffic(id: id, table.shared))
     }
 
     deinit {
@@ -65,7 +65,7 @@ final class NodeLink: RelayLink {
 
     /// Takes what the other end says of itself. Its first word, and each new secret, makes new keys.
     /// - Throws: `linkFailed` when its version is not ours, no address of it can be reached, or the ciphers fail.
-    func join(_ end: NodeLinkEnd) throws(ForwarderError) {
+    func join(_ end: MediaLinkEnd) throws(ForwarderError) {
         guard end != remote else { return }
         guard end.version == RelayMessage.version, end.location == location else { throw .linkFailed(location) }
         let paths = table.with { $0.paths(to: end.addresses) }
@@ -91,8 +91,8 @@ final class NodeLink: RelayLink {
         markDirty()
     }
 
-    var state: NodeLinkState {
-        NodeLinkState(
+    var state: MediaLinkState {
+        MediaLinkState(
             location: location,
             isUsed: users > 0,
             isDown: users > 0 && isSilent(at: now),
@@ -128,7 +128,7 @@ final class NodeLink: RelayLink {
         table.with { $0.markDirty(self) }
     }
 
-    private func count(_ body: (inout NodeLinkCounters) -> Void) { table.with { body(&$0.counters) } }
+    private func count(_ body: (inout MediaLinkCounters) -> Void) { table.with { body(&$0.counters) } }
 
     // MARK: - Sending
 

@@ -2,7 +2,7 @@ import Wire
 
 /// Remembers upgrades that the path did not carry, and bars the like of them for a while: 5 s after the first, and twice as
 /// long after each further one, up to a minute. Each minute of calm halves that.
-struct UpgradeBar: Sendable {
+struct UpgradeBackoff: Sendable {
     /// An upgrade fails when layers are taken away again within this time.
     static let trial = Interval.seconds(5)
     private static let calm = Interval.seconds(60)

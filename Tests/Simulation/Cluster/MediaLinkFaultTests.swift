@@ -7,7 +7,7 @@ import Wire
 @testable import Forwarding
 
 /// Media between three nodes whose links have faults. The store has no part in it, so that its absence changes nothing (O3).
-@Suite struct NodeLinkFaultTests {
+@Suite struct MediaLinkFaultTests {
     private struct Way: Hashable {
         let from: TransportAddress
         let to: TransportAddress
@@ -31,7 +31,7 @@ import Wire
     }
 
     @Test func `a request for a repair that a link loses is repeated`() throws {
-        let world = try World(seed: 5, nodes: 2, sealsNodeLinks: true)
+        let world = try World(seed: 5, nodes: 2, sealsMediaLinks: true)
         let call = try CallAcrossLoops(world)
         let network = Network()
         world.network.between = { network.ways[Way(from: $0, to: $1)] }
@@ -49,7 +49,7 @@ import Wire
     }
 
     private static func run(_ run: SeededRun) throws {
-        let world = try World(seed: run.seed, nodes: 3, sealsNodeLinks: true)
+        let world = try World(seed: run.seed, nodes: 3, sealsMediaLinks: true)
         let call = try CallAcrossLoops(world)
         let network = Network()
         world.network.between = { network.ways[Way(from: $0, to: $1)] }
@@ -79,9 +79,9 @@ import Wire
             run.expect(viewer.client?.audioReceived?.duplicates == 0, "O2 at \(number)")
         }
         // O2: no node is sent a packet twice but to repair it, and none passes on what it got from another one.
-        let sent = world.loops.map { $0.core.nodeLinkCounters.sent }
+        let sent = world.loops.map { $0.core.mediaLinkCounters.sent }
         run.expect(sent[0].packets <= 2 * world.loops[0].core.counters.rtpReceived, "O2: packets are repeated")
         run.expect(sent[1].packets == 0 && sent[2].packets == 0, "O2: packets are passed on")
-        for loop in world.loops { run.expect(loop.core.nodeLinkStates(at: world.now).count <= 2, "O8") }
+        for loop in world.loops { run.expect(loop.core.mediaLinkStates(at: world.now).count <= 2, "O8") }
     }
 }

@@ -10,7 +10,7 @@ import Wire
 ///
 /// The memory is taken when the first record is appended: most pairs of loops never talk.
 @safe
-final class RelayRing<Header: BitwiseCopyable & Sendable>: @unchecked Sendable {
+final class LoopRing<Header: BitwiseCopyable & Sendable>: @unchecked Sendable {
     /// Some 800 packets: longer than a loop's turn under load, and 10 ms of 1 Gbit/s.
     static var capacityDefault: Int { 1 << 20 }
     /// Of a record's start. A cache line would waste a twentieth of the ring.
@@ -63,7 +63,7 @@ final class RelayRing<Header: BitwiseCopyable & Sendable>: @unchecked Sendable {
     private var storage: UnsafeMutableRawPointer?
 
     /// - Parameter capacity: a power of two, at least 4096 and at most 2^30.
-    init(capacity: Int = RelayRing.capacityDefault) {
+    init(capacity: Int = LoopRing.capacityDefault) {
         precondition(capacity.nonzeroBitCount == 1, "a ring is a power of two")
         precondition((1 << 12...1 << 30).contains(capacity), "a ring holds a few records at least")
         precondition(MemoryLayout<Header>.alignment <= Self.alignment, "headers are aligned as records are")

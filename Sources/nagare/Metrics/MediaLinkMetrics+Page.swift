@@ -4,7 +4,7 @@ import Metrics
 import Wire
 
 /// The relay between media loops of different nodes, as metrics.
-extension NodeLinkMetrics {
+extension MediaLinkMetrics {
     func add(to page: inout MetricsPage, labels: [MetricLabel]) {
         addTraffic(to: &page, labels)
         addRepairs(to: &page, labels)

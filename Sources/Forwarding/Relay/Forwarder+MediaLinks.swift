@@ -16,39 +16,39 @@ extension Forwarder {
     ///   - sockets: what each UDP socket of the loop is bound to, by its index.
     ///   - addresses: what other nodes reach the loop at, most preferred first, and what its datagrams come from.
     ///   - batch: the one that is passed to all calls.
-    public func startNodeLinks(
+    public func startMediaLinks(
         at location: MediaLocation,
         sockets: [TransportAddress],
         addresses: [TransportAddress],
         into batch: DatagramBatch
     ) {
-        nodeLinks.start(location, sockets: sockets, addresses: addresses, into: batch)
+        mediaLinks.start(location, sockets: sockets, addresses: addresses, into: batch)
     }
 
     /// This loop's end of the link to a loop of another node, which is made if there is none.
-    /// - Throws: `unknownLocation` while links are not started, `tooManyNodeLinks`.
-    public func nodeLinkEnd(to location: MediaLocation, at now: Instant) throws(ForwarderError) -> NodeLinkEnd {
-        guard nodeLinks.isStarted, location.node != nodeLinks.location.node else { throw .unknownLocation(location) }
-        nodeLinks.now = now
-        if let link = nodeLinks.link(to: location) {
+    /// - Throws: `unknownLocation` while links are not started, `tooManyMediaLinks`.
+    public func mediaLinkEnd(to location: MediaLocation, at now: Instant) throws(ForwarderError) -> MediaLinkEnd {
+        guard mediaLinks.isStarted, location.node != mediaLinks.location.node else { throw .unknownLocation(location) }
+        mediaLinks.now = now
+        if let link = mediaLinks.link(to: location) {
             link.noteWanted()
-            return nodeLinks.end(of: link)
+            return mediaLinks.end(of: link)
         }
-        let link = try nodeLinks.makeLink(to: location)
-        relays.setNodeLink(link, as: link.id)
-        return nodeLinks.end(of: link)
+        let link = try mediaLinks.makeLink(to: location)
+        relays.setMediaLink(link, as: link.id)
+        return mediaLinks.end(of: link)
     }
 
     /// Whether the link of an end of this loop is there still.
-    public func hasNodeLink(_ end: NodeLinkEnd) -> Bool { nodeLinks.link(end.link)?.secret == end.secret }
+    public func hasMediaLink(_ end: MediaLinkEnd) -> Bool { mediaLinks.link(end.link)?.secret == end.secret }
 
     /// Tells a link of its other end. It may be told again, with the same end or another one.
     /// - Returns: the link's name.
-    /// - Throws: `unknownLocation` when ``nodeLinkEnd(to:at:)`` was not called or the link has ended since, `linkFailed`
+    /// - Throws: `unknownLocation` when ``mediaLinkEnd(to:at:)`` was not called or the link has ended since, `linkFailed`
     ///   when nothing can be sent to that end.
-    public func joinNodeLink(_ end: NodeLinkEnd, at now: Instant) throws(ForwarderError) -> LinkID {
-        guard let link = nodeLinks.link(to: end.location) else { throw .unknownLocation(end.location) }
-        nodeLinks.now = now
+    public func joinMediaLink(_ end: MediaLinkEnd, at now: Instant) throws(ForwarderError) -> LinkID {
+        guard let link = mediaLinks.link(to: end.location) else { throw .unknownLocation(end.location) }
+        mediaLinks.now = now
         try link.join(end)
         return link.id
     }
@@ -58,30 +58,30 @@ extension Forwarder {
     ///   - relay: the mirror's name there.
     ///   - receiver: that loop's end of the link.
     /// - Returns: what the mirror is made with, and this loop's end of the link.
-    /// - Throws: `unknownTrack` when the track's peer has left, `tooManyNodes`; what ``nodeLinkEnd(to:at:)`` and
-    ///   ``joinNodeLink(_:at:)`` throw.
+    /// - Throws: `unknownTrack` when the track's peer has left, `tooManyNodes`; what ``mediaLinkEnd(to:at:)`` and
+    ///   ``joinMediaLink(_:at:)`` throw.
     public func exportTrack(
         _ id: TrackID,
         as relay: RelayID,
-        to receiver: NodeLinkEnd,
+        to receiver: MediaLinkEnd,
         at now: Instant
-    ) throws(ForwarderError) -> (track: RelayedTrack, origin: NodeLinkEnd) {
+    ) throws(ForwarderError) -> (track: RelayedTrack, origin: MediaLinkEnd) {
         guard let track = peer(id.peer)?.track(id.mid) else { throw .unknownTrack(id) }
-        let nodes = Set(track.exports.compactMap { ($0.link.object as? NodeLink)?.location.node })
+        let nodes = Set(track.exports.compactMap { ($0.link.object as? MediaLink)?.location.node })
         guard nodes.count < Self.nodesPerTrackMax || nodes.contains(receiver.location.node) else {
             throw .tooManyNodes(id, limit: Self.nodesPerTrackMax)
         }
-        let origin = try nodeLinkEnd(to: receiver.location, at: now)
-        let link = try joinNodeLink(receiver, at: now)
+        let origin = try mediaLinkEnd(to: receiver.location, at: now)
+        let link = try joinMediaLink(receiver, at: now)
         return (try exportTrack(id, as: relay, over: link, at: now), origin)
     }
 
     /// Ends all links to loops of one run of a node, the exports over them, and the mirrors of tracks of that node, those
     /// that come over another loop of this node included: their slots play nothing from now on.
-    public func removeNodeLinks(to node: NodeIncarnation, at now: Instant) {
-        nodeLinks.now = now
+    public func removeMediaLinks(to node: NodeIncarnation, at now: Instant) {
+        mediaLinks.now = now
         for mirror in relays.mirrors(of: node) { abandonMirror(mirror, at: now) }
-        for link in nodeLinks.all where link.location.node == node {
+        for link in mediaLinks.all where link.location.node == node {
             relays.endExports(over: link.id)
             for mirror in relays.mirrors(from: link.id) { abandonMirror(mirror, at: now) }
             remove(link)
@@ -89,19 +89,19 @@ extension Forwarder {
     }
 
     /// Removes a link that nothing crosses.
-    private func remove(_ link: NodeLink) {
-        relays.removeNodeLink(link.id)
-        nodeLinks.remove(link)
+    private func remove(_ link: MediaLink) {
+        relays.removeMediaLink(link.id)
+        mediaLinks.remove(link)
     }
 
-    /// The mirrors to ask for once more, as for the first time (``nodeLinkEnd(to:at:)``, then ``joinNodeLink(_:at:)`` with the
+    /// The mirrors to ask for once more, as for the first time (``mediaLinkEnd(to:at:)``, then ``joinMediaLink(_:at:)`` with the
     /// answer), because the other node may have forgotten them. Links that neither end needs end. To be called about once a
     /// second.
     public func mirrorsToRenew(at now: Instant) -> [LostMirror] {
-        nodeLinks.now = now
+        mediaLinks.now = now
         relays.repeatUnsubscriptions()
         var lost: [LostMirror] = []
-        for link in nodeLinks.all {
+        for link in mediaLinks.all {
             guard !link.isAbandoned(at: now) else {
                 remove(link)
                 continue
@@ -119,16 +119,16 @@ extension Forwarder {
     }
 
     /// All mirrors of a loop that the last ``mirrorsToRenew(at:)`` named were asked for.
-    public func mirrorsRenewed(from origin: MediaLocation) { nodeLinks.link(to: origin)?.renewal.succeeded() }
+    public func mirrorsRenewed(from origin: MediaLocation) { mediaLinks.link(to: origin)?.renewal.succeeded() }
 
     /// The links as they are now.
-    public func nodeLinkStates(at now: Instant) -> [NodeLinkState] {
-        nodeLinks.now = now
-        return nodeLinks.all.map(\.state)
+    public func mediaLinkStates(at now: Instant) -> [MediaLinkState] {
+        mediaLinks.now = now
+        return mediaLinks.all.map(\.state)
     }
 
     /// What the links have done.
-    public var nodeLinkCounters: NodeLinkCounters { nodeLinks.counters }
+    public var mediaLinkCounters: MediaLinkCounters { mediaLinks.counters }
 
     // MARK: - Datagrams
 
@@ -144,11 +144,11 @@ extension Forwarder {
             counters.drop(.malformedRelay)
             return
         }
-        guard let traffic = unsafe nodeLinks.traffic(header.link) else {
+        guard let traffic = unsafe mediaLinks.traffic(header.link) else {
             counters.drop(.relayUnknownLink)
             return
         }
-        nodeLinks.now = now
+        mediaLinks.now = now
         let range: Range<Int>
         do {
             range = try unsafe traffic.pointee.open(&datagram, length: length, header, path: path)
@@ -158,7 +158,7 @@ extension Forwarder {
             }
             return
         }
-        if unsafe !traffic.pointee.isDirty { nodeLinks.link(header.link).map(nodeLinks.markDirty) }
+        if unsafe !traffic.pointee.isDirty { mediaLinks.link(header.link).map(mediaLinks.markDirty) }
         let contents = datagram.bytes.extracting(range)
         switch header.kind {
         case .media:
@@ -166,7 +166,7 @@ extension Forwarder {
                 counters.drop(.malformedRelay)
             }
         case .report:
-            if let link = nodeLinks.link(header.link) { receivedReport(contents, over: link, at: now) }
+            if let link = mediaLinks.link(header.link) { receivedReport(contents, over: link, at: now) }
         }
     }
 
@@ -176,7 +176,7 @@ extension Forwarder {
     private func receivedRecords(
         _ contents: RawSpan,
         _ number: UInt16,
-        _ traffic: UnsafeMutablePointer<NodeLinkTraffic>,
+        _ traffic: UnsafeMutablePointer<MediaLinkTraffic>,
         at now: Instant,
         into batch: DatagramBatch
     ) -> Bool {
@@ -206,11 +206,11 @@ extension Forwarder {
     @inline(__always)
     private func notePacket(_ packet: RelayMessage.Packet, _ age: Int64, _ roundTrip: Interval?) {
         guard !packet.isRepair else {
-            nodeLinks.counters.received.repairs &+= 1
+            mediaLinks.counters.received.repairs &+= 1
             return
         }
-        nodeLinks.counters.received.packets &+= 1
-        if let roundTrip { nodeLinks.counters.hops.record(Interval(nanoseconds: age + roundTrip.nanoseconds / 2)) }
+        mediaLinks.counters.received.packets &+= 1
+        if let roundTrip { mediaLinks.counters.hops.record(Interval(nanoseconds: age + roundTrip.nanoseconds / 2)) }
     }
 
     @inline(never)
@@ -222,20 +222,20 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) {
-        nodeLinks.counters.received.messages &+= 1
+        mediaLinks.counters.received.messages &+= 1
         guard case .clock(let clock) = message else {
             receiveRelayed(RelayRecord(message), body, from: id, at: now, into: batch)
             return
         }
-        if let shifted = nodeLinks.link(number)?.shifted(clock) { receiveClock(shifted, from: id) }
+        if let shifted = mediaLinks.link(number)?.shifted(clock) { receiveClock(shifted, from: id) }
     }
 
-    private func receivedReport(_ contents: RawSpan, over link: NodeLink, at now: Instant) {
+    private func receivedReport(_ contents: RawSpan, over link: MediaLink, at now: Instant) {
         guard let report = RelayFeedback(contents) else {
             counters.drop(.malformedRelay)
             return
         }
-        for clock in link.received(report, wall: nodeLinks.wall(at: now)) {
+        for clock in link.received(report, wall: mediaLinks.wall(at: now)) {
             if let shifted = link.shifted(clock) { receiveClock(shifted, from: link.id) }
         }
         var budget = Self.repairsPerReportMax
@@ -252,19 +252,19 @@ extension Forwarder {
     }
 
     /// Sends a packet again that the other end of a link misses.
-    private func repair(_ record: SentRecords.Record, over link: NodeLink, at now: Instant) {
+    private func repair(_ record: SentRecords.Record, over link: MediaLink, at now: Instant) {
         guard let track = relays.exportedTrack(to: record.relay, over: link.id),
             let stream = track.stream(StreamID(rawValue: record.stream)),
             let export = track.exports.first(where: { $0.linkID == link.id })
         else {
-            nodeLinks.counters.repairsMissed &+= 1
+            mediaLinks.counters.repairsMissed &+= 1
             return
         }
         let roundTrip = link.clock.roundTrip ?? .zero
         let isKept: Void? = stream.history.withPacket(record.sequence) { bytes, description in
             let age = now - description.receivedAt
             guard age + roundTrip < Self.repairAgeMax else {
-                nodeLinks.counters.repairsLate &+= 1
+                mediaLinks.counters.repairsLate &+= 1
                 return
             }
             var packet = makePacket(for: export, of: track)
@@ -273,6 +273,6 @@ extension Forwarder {
             packet.sequence = record.sequence
             link.repair(packet, bytes, repairs: record.repairs, age: age.nanoseconds)
         }
-        if isKept == nil { nodeLinks.counters.repairsMissed &+= 1 }
+        if isKept == nil { mediaLinks.counters.repairsMissed &+= 1 }
     }
 }

@@ -4,14 +4,14 @@
 /// bottleneck, and a queue below it raises the rate by an amount that is the same for all senders while a queue above it lowers
 /// the rate in proportion: both pull senders to equal shares (measured: 5.4 Jain's index .85 → .97, S13 .95 → .98). A queue far
 /// above its goal is drained at once (5.1: 1.0 s after the capacity fell to a quarter). Rates are in bits a second.
-struct QueueLaw: Sendable {
+struct DelayController: Sendable {
     /// What the law reads of the path.
     struct Input {
         var queueMS: Double
         var jitterMS: Double
         /// The rate at which packets arrive.
         var delivered: Double
-        /// The same within the last 200 ms, while the queue is longer than ``QueueLaw/busyMS``.
+        /// The same within the last 200 ms, while the queue is longer than ``DelayController/busyMS``.
         var deliveredRecently: Double
         /// What the bottleneck carries in all, as far as it is known.
         var link: Double

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// The questions of a node that wait for the answers of others.
-final class LinkQuestions: Sendable {
+final class PendingRequests: Sendable {
     private struct State {
         var waiting: [UInt32: (node: NodeID, answer: CheckedContinuation<[UInt8], any Error>)] = [:]
         var next: UInt32 = 0

@@ -3,7 +3,7 @@ import Room
 
 // Events of direct calls of the 1:1 relay.
 
-extension RelayReport {
+extension CallReport {
     fileprivate var kind: EventSubscriptions.Kind {
         switch event {
         case .opened: .channelOpened
@@ -16,7 +16,7 @@ extension RelayReport {
 
 extension EventSubscriptions {
     /// Queues the events of one report. It does not block.
-    public func take(_ report: RelayReport) {
+    public func take(_ report: CallReport) {
         var members: [String: JSONValue] = ["session_id": .string(report.session.value), "relay": true]
         if let member = report.member {
             members["user_id"] = .string(member.user)
@@ -39,7 +39,7 @@ extension EventSubscriptions {
 
 extension Webhooks {
     /// Queues the event of one report. It does not block.
-    public func take(_ report: RelayReport) {
+    public func take(_ report: CallReport) {
         enqueue(
             bodies.relay(report),
             of: report.member.flatMap { ParticipantID($0.connectionID) },
@@ -51,7 +51,7 @@ extension Webhooks {
 
 extension WebhookBodies {
     /// The body of an event of the relay.
-    fileprivate func relay(_ report: RelayReport) -> JSONValue {
+    fileprivate func relay(_ report: CallReport) -> JSONValue {
         var members: [String: JSONValue] = [
             "id": .string(makeID()),
             "type": .string(report.kind.rawValue),

@@ -12,7 +12,7 @@ private struct Header: BitwiseCopyable, Sendable, Equatable {
     var check: UInt32
 }
 
-private typealias Ring = RelayRing<Header>
+private typealias Ring = LoopRing<Header>
 
 private let pattern = (0..<2_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 8) }
 
@@ -26,7 +26,7 @@ private func header(_ number: UInt64) -> Header {
     Header(number: number, check: UInt32(truncatingIfNeeded: number) ^ 0xA5A5_A5A5)
 }
 
-extension RelayRing<Header> {
+extension LoopRing<Header> {
     fileprivate func append(_ number: UInt64, _ bytes: [UInt8]) -> Bool {
         append(header(number), unsafe bytes.span.bytes)
     }
@@ -45,7 +45,7 @@ extension RelayRing<Header> {
 
 private func expectedHeader(_ number: UInt64) -> Header { header(number) }
 
-struct RelayRingTests {
+struct LoopRingTests {
     @Test func `a ring takes its memory with the first record`() {
         let ring = Ring()
         #expect(!ring.isAllocated && ring.isEmpty)

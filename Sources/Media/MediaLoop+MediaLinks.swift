@@ -29,7 +29,7 @@ extension MediaLoop {
     /// One run of a node is gone: all links to its loops end, what is sent over them, and what came over them. Slots that
     /// played its tracks play nothing from now on.
     public func remoteNodeLeft(_ node: NodeIncarnation) {
-        forwarder.removeNodeLinks(to: node, at: EventLoop.now())
+        forwarder.removeMediaLinks(to: node, at: EventLoop.now())
     }
 
     /// Asks again for tracks of other nodes that do not come any more: because the other node took this one for gone, or
@@ -140,15 +140,15 @@ extension MediaLoop {
         as relay: RelayID
     ) async throws -> (RelayedTrack, LinkID) {
         guard let remoteOrigins, origin.node != location.node else { throw ForwarderError.unknownLocation(origin) }
-        let end = try forwarder.nodeLinkEnd(to: origin, at: EventLoop.now())
+        let end = try forwarder.mediaLinkEnd(to: origin, at: EventLoop.now())
         let answer = try await remoteOrigins.export(
             RemoteExport(track: track, relay: relay, receiver: end, origin: origin)
         )
         // The node may have been given up meanwhile, and perhaps asked again.
-        guard answer.origin.location == origin, forwarder.hasNodeLink(end) else {
+        guard answer.origin.location == origin, forwarder.hasMediaLink(end) else {
             throw ForwarderError.unknownLocation(origin)
         }
-        let link = try forwarder.joinNodeLink(answer.origin, at: EventLoop.now())
+        let link = try forwarder.joinMediaLink(answer.origin, at: EventLoop.now())
         return (RelayedTrack(id: track, parameters: answer.parameters), link)
     }
 }
@@ -184,7 +184,7 @@ extension ForwarderError {
     /// Whether another loop of the node may succeed where one failed.
     fileprivate var isOfLoop: Bool {
         switch self {
-        case .tooManyNodeLinks, .tooManyMirrors, .linkFailed: true
+        case .tooManyMediaLinks, .tooManyMirrors, .linkFailed: true
         default: false
         }
     }

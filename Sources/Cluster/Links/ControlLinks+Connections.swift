@@ -6,7 +6,7 @@ import Synchronization
 internal import Wire
 
 /// Connections: dialed, accepted and closed.
-extension NodeLinks {
+extension ControlLinks {
     private static let connectTimeout = TimeAmount.seconds(2)
 
     func dial(_ node: NodeID, _ address: String) {

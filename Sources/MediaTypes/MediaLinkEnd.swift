@@ -73,7 +73,7 @@ extension LinkSecret: Codable {
 ///
 /// One pair of ends serves both directions. Each end tells the other one its own over the nodes' control link, and makes a
 /// new one when the other end's is new.
-public struct NodeLinkEnd: Hashable, Sendable, CustomStringConvertible {
+public struct MediaLinkEnd: Hashable, Sendable, CustomStringConvertible {
     /// The most ``addresses``.
     public static let addressesMax = 16
 
@@ -105,7 +105,7 @@ public struct NodeLinkEnd: Hashable, Sendable, CustomStringConvertible {
     public var description: String { "link \(link) of \(location) at \(addresses)" }
 }
 
-extension NodeLinkEnd: Codable {
+extension MediaLinkEnd: Codable {
     private enum CodingKeys: String, CodingKey { case location, addresses, link, version, secret }
 
     public init(from decoder: any Decoder) throws {
@@ -124,11 +124,11 @@ public struct RemoteExport: Hashable, Sendable, Codable {
     /// The mirror at the receiver.
     public var relay: RelayID
     /// The viewer's loop.
-    public var receiver: NodeLinkEnd
+    public var receiver: MediaLinkEnd
     /// The publisher's loop.
     public var origin: MediaLocation
 
-    public init(track: TrackID, relay: RelayID, receiver: NodeLinkEnd, origin: MediaLocation) {
+    public init(track: TrackID, relay: RelayID, receiver: MediaLinkEnd, origin: MediaLocation) {
         self.track = track
         self.relay = relay
         self.receiver = receiver
@@ -141,9 +141,9 @@ public struct RemoteExportAnswer: Hashable, Sendable, Codable {
     /// What the publisher sends.
     public var parameters: ReceiveTrackParameters
     /// The publisher's loop.
-    public var origin: NodeLinkEnd
+    public var origin: MediaLinkEnd
 
-    public init(parameters: ReceiveTrackParameters, origin: NodeLinkEnd) {
+    public init(parameters: ReceiveTrackParameters, origin: MediaLinkEnd) {
         self.parameters = parameters
         self.origin = origin
     }

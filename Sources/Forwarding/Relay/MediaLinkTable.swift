@@ -5,7 +5,7 @@ import Wire
 /// The links of one loop to loops of other nodes. A datagram names its link by a number that this table gave it, so that
 /// it is found without a search, and everything else is dropped before any decryption.
 @safe
-final class NodeLinkTable {
+final class MediaLinkTable {
     /// Links of one loop.
     static let linksMax = 1_024
     /// What names them to the forwarder begins here; links within the node have smaller numbers.
@@ -23,16 +23,16 @@ final class NodeLinkTable {
     /// Where datagrams go; `nil` before the start.
     private var batch: DatagramBatch?
     /// What every datagram needs of the table.
-    let shared: UnsafeMutablePointer<NodeLinkTraffic.Shared>
+    let shared: UnsafeMutablePointer<MediaLinkTraffic.Shared>
 
-    private var links: [NodeLink?] = []
+    private var links: [MediaLink?] = []
     private var numbers: [MediaLocation: Int] = [:]
     /// Numbers of links that ended, the one that ended first in front: it is used again last.
     private var freeNumbers: [Int] = []
     /// The traffic of each link, by its number. Every datagram reads it, in one step, so accesses are not checked.
-    @exclusivity(unchecked) private var traffics: ContiguousArray<UnsafeMutablePointer<NodeLinkTraffic>?> = unsafe []
-    private var dirty: ContiguousArray<Unretained<NodeLink>> = []
-    private var serving: ContiguousArray<Unretained<NodeLink>> = []
+    @exclusivity(unchecked) private var traffics: ContiguousArray<UnsafeMutablePointer<MediaLinkTraffic>?> = unsafe []
+    private var dirty: ContiguousArray<Unretained<MediaLink>> = []
+    private var serving: ContiguousArray<Unretained<MediaLink>> = []
     /// When some link is due, no later than the first.
     private(set) var nextDeadline: Instant?
 
@@ -41,7 +41,7 @@ final class NodeLinkTable {
         self.wallAtZero = wallAtZero
         self.random = random
         unsafe shared = .allocate(capacity: 1)
-        unsafe shared.initialize(to: NodeLinkTraffic.Shared())
+        unsafe shared.initialize(to: MediaLinkTraffic.Shared())
     }
 
     deinit { unsafe shared.deallocate() }
@@ -52,7 +52,7 @@ final class NodeLinkTable {
         set { unsafe shared.pointee.now = newValue }
     }
 
-    var counters: NodeLinkCounters {
+    var counters: MediaLinkCounters {
         get { unsafe shared.pointee.counters }
         _modify { yield unsafe &shared.pointee.counters }
     }
@@ -75,7 +75,7 @@ final class NodeLinkTable {
     }
 
     var isStarted: Bool { batch != nil && !addresses.isEmpty }
-    var all: [NodeLink] { links.compactMap { $0 } }
+    var all: [MediaLink] { links.compactMap { $0 } }
 
     /// The wall clock in nanoseconds.
     func wall(at now: Instant) -> Int64 { wallAtZero &+ now.nanoseconds }
@@ -97,19 +97,19 @@ final class NodeLinkTable {
     // MARK: - Links
 
     /// The link to a loop; `nil` without one.
-    func link(to location: MediaLocation) -> NodeLink? { numbers[location].flatMap { links[$0] } }
+    func link(to location: MediaLocation) -> MediaLink? { numbers[location].flatMap { links[$0] } }
 
     /// The link of a received datagram.
-    func link(_ number: UInt16) -> NodeLink? { Int(number) < links.count ? links[Int(number)] : nil }
+    func link(_ number: UInt16) -> MediaLink? { Int(number) < links.count ? links[Int(number)] : nil }
 
     /// The traffic of a received datagram's link.
     @unsafe
     @inline(__always)
-    func traffic(_ number: UInt16) -> UnsafeMutablePointer<NodeLinkTraffic>? {
+    func traffic(_ number: UInt16) -> UnsafeMutablePointer<MediaLinkTraffic>? {
         unsafe Int(number) < traffics.count ? traffics[Int(number)] : nil
     }
 
-    func makeLink(to location: MediaLocation) throws(ForwarderError) -> NodeLink {
+    func makeLink(to location: MediaLocation) throws(ForwarderError) -> MediaLink {
         let number: Int
         if links.count < Self.linksMax {
             number = links.count
@@ -118,9 +118,9 @@ final class NodeLinkTable {
         } else if !freeNumbers.isEmpty {
             number = freeNumbers.removeFirst()
         } else {
-            throw .tooManyNodeLinks(limit: Self.linksMax)
+            throw .tooManyMediaLinks(limit: Self.linksMax)
         }
-        let link = NodeLink(
+        let link = MediaLink(
             id: LinkID(rawValue: Self.idBase + UInt32(number)),
             number: UInt16(number),
             to: location,
@@ -134,11 +134,11 @@ final class NodeLinkTable {
     }
 
     /// What the other end of a link needs to send here.
-    func end(of link: NodeLink) -> NodeLinkEnd {
-        NodeLinkEnd(location: location, addresses: addresses, link: link.number, secret: link.secret)
+    func end(of link: MediaLink) -> MediaLinkEnd {
+        MediaLinkEnd(location: location, addresses: addresses, link: link.number, secret: link.secret)
     }
 
-    func remove(_ link: NodeLink) {
+    func remove(_ link: MediaLink) {
         guard let number = numbers.removeValue(forKey: link.location) else { return }
         dirty.removeAll { $0.refers(to: link) }
         links[number] = nil
@@ -149,7 +149,7 @@ final class NodeLinkTable {
     // MARK: - Turns
 
     /// The link has work at the end of the turn.
-    func markDirty(_ link: NodeLink) {
+    func markDirty(_ link: MediaLink) {
         guard unsafe !link.traffic.pointee.isDirty else { return }
         unsafe link.traffic.pointee.isDirty = true
         dirty.append(Unretained(link))

@@ -1,6 +1,6 @@
 /// The places that operators ended a short time ago. A client that comes back with the token of such a place is refused
 /// with the reason, so that it does not undo the operator's decision by itself. The list is bounded.
-struct EndedPlaces: Sendable {
+struct RecentlyEnded: Sendable {
     /// The maximum number of places; beyond it the oldest is forgotten.
     static let countMax = 10_000
 

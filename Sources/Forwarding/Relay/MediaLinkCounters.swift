@@ -2,7 +2,7 @@ public import MediaTypes
 public import Wire
 
 /// What one loop's links to loops of other nodes have done since it started; plain numbers that only grow.
-public struct NodeLinkCounters: Hashable, Sendable {
+public struct MediaLinkCounters: Hashable, Sendable {
     /// One direction.
     public struct Traffic: Hashable, Sendable {
         public var datagrams: UInt64 = 0
@@ -39,7 +39,7 @@ public struct NodeLinkCounters: Hashable, Sendable {
 }
 
 /// A link to a loop of another node as it is now.
-public struct NodeLinkState: Hashable, Sendable {
+public struct MediaLinkState: Hashable, Sendable {
     /// The loop at the other end.
     public var location: MediaLocation
     /// Whether tracks cross.

@@ -4,14 +4,14 @@ import Wire
 /// What every datagram of one link reads and writes. It lies in plain memory, where no access is checked for exclusivity
 /// and nothing is counted.
 @safe
-struct NodeLinkTraffic: ~Copyable {
+struct MediaLinkTraffic: ~Copyable {
     /// What the links of a loop share, in plain memory too.
     struct Shared {
         /// Of the present turn.
         var now = Instant(nanoseconds: 0)
         /// Where datagrams go; `nil` before the start.
         var batch: Unretained<DatagramBatch>?
-        var counters = NodeLinkCounters()
+        var counters = MediaLinkCounters()
     }
 
     /// The link's name here.

@@ -3,7 +3,7 @@ import Wire
 
 /// When the core works on which peer: at the end of this turn, at a deadline of the peer's own, and when a packet that
 /// waits may leave.
-final class TurnSchedule {
+final class WorkSchedule {
     // They are accessed in one step at a time, so accesses are not checked.
     @exclusivity(unchecked) private var deadlines = DeadlineQueue()
     /// When the packets that wait to leave are looked at, for each peer that has any.
@@ -94,8 +94,8 @@ final class TurnSchedule {
     }
 }
 
-/// One peer's place in its core's ``TurnSchedule``.
-struct PeerTurn {
+/// One peer's place in its core's ``WorkSchedule``.
+struct ScheduledPeer {
     /// Where the peer stands among the dirty ones; `nil` when it is not dirty.
     fileprivate(set) var dirtyPlace: Int?
     /// When the core looks at the peer by itself.

@@ -10,7 +10,7 @@ import Wire
 @testable import Cluster
 
 /// Real links on this machine, and what a listener has to bear.
-@Suite(.timeLimit(.minutes(10))) struct NodeLinksTests {
+@Suite(.timeLimit(.minutes(10))) struct ControlLinksTests {
     // MARK: Versions
 
     @Test(arguments: [(1...1, 1...2), (1...2, 1...1), (1...2, 2...3)])

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// What the other nodes send.
-extension NodeLinks {
+extension ControlLinks {
     /// Questions of one node that may be under way.
     private static let answersMax = 256
 
@@ -29,9 +29,9 @@ extension NodeLinks {
     }
 
     private func answer(_ request: LinkRequest, _ number: UInt32, _ connection: Connection, _ state: LoopState) {
-        if request.kind == .hears {
+        if request.kind == .canReach {
             let instance = NodeInstance(String(decoding: request.body.prefix(128), as: UTF8.self))
-            let isHeard = instance.map { state.table.hears($0, at: now) } ?? false
+            let isHeard = instance.map { state.table.canReach($0, at: now) } ?? false
             transmit(.response(number, [isHeard ? 1 : 0]), over: connection)
             return
         }

@@ -3,7 +3,7 @@ import Wire
 /// What operators decided about the users of a channel. It also holds for connections that a user makes later.
 ///
 /// It lasts as long as the channel's session, or until an operator decides otherwise.
-struct OperatorHolds: Hashable, Sendable, Codable {
+struct OperatorOverrides: Hashable, Sendable, Codable {
     struct Hold: Hashable, Sendable, Codable {
         /// Whether the user may not make itself host.
         var isAudience = false

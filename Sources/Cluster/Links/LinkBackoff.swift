@@ -3,7 +3,7 @@ internal import Wire
 /// The nodes that are left alone for a while: what they send is not understood, or one of the two refused the other.
 ///
 /// Without it, nodes that cannot work together would dial each other for ever.
-struct LinkBars: Sendable {
+struct LinkBackoff: Sendable {
     /// A node is left alone for so long.
     static let duration = Interval.seconds(30)
     /// A node whose links ended so many times in ``flawWindow`` with bytes that are no message is refused.
@@ -18,7 +18,7 @@ struct LinkBars: Sendable {
         var refusedUntil: Instant?
 
         func isOver(at now: Instant) -> Bool {
-            let end = [heldUntil, refusedUntil, flaws.last.map { $0 + LinkBars.flawWindow }].compactMap(\.self).max()
+            let end = [heldUntil, refusedUntil, flaws.last.map { $0 + LinkBackoff.flawWindow }].compactMap(\.self).max()
             return end.map { $0 <= now } ?? true
         }
     }

@@ -7,7 +7,7 @@ import Room
 import Signaling
 
 /// The operator's side of the node: authentication, webhooks, statistics and the admin API.
-struct Operations: Sendable {
+struct ControlServices: Sendable {
     let authorizer: ReplaceableAuthorizer
     let client: WebhookClient
     let webhooks: Webhooks
@@ -25,7 +25,7 @@ struct Operations: Sendable {
     let traces: Traces?
     /// The registrations of the 1:1 relay.
     let relayCalls: AyameCalls
-    let access: AccessInForce
+    let access: CurrentAccess
     /// Of the listeners.
     let certificates: NodeCertificates
     private let reload: ReloadAction
@@ -42,7 +42,7 @@ struct Operations: Sendable {
         _ configuration: NodeConfiguration,
         access: NodeAccess,
         certificates: NodeCertificates,
-        relayCluster: (any RelayCluster)?,
+        relayCluster: (any CallCluster)?,
         logger: Logger,
         reload: @escaping ReloadAction
     ) throws(ServerStartError) {
@@ -66,7 +66,7 @@ struct Operations: Sendable {
         access.keys.remote = configuration.keySet?.url.map { [keySetClient] in
             keySetClient.keySet(at: $0, logger: logger)
         }
-        self.access = AccessInForce(access)
+        self.access = CurrentAccess(access)
         limits = configuration.limits.webhooks
         var settings = configuration.webhooks.configuration
         settings.limits = limits

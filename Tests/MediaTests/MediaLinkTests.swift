@@ -159,7 +159,7 @@ private struct NodesBench {
 }
 
 @Suite(.timeLimit(.minutes(10)))
-struct NodeLinkTests {
+struct MediaLinkTests {
     @Test func `what is published on one node arrives on another once, whichever loops play it`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)
         var viewers: [TestClient] = []
@@ -178,14 +178,14 @@ struct NodeLinkTests {
         #expect(bench.origins.requests.count == 1, "one for both loops")
         let sent = await bench.loop(0).metrics()
         #expect(sent.forwarder.packetsRelayed == 200)
-        #expect(sent.nodeLinks.links.count == 1)
-        #expect(sent.nodeLinks.counters.sent.packets == 200)
-        #expect(sent.nodeLinks.counters.sent.datagrams < 200, "small packets share datagrams")
+        #expect(sent.mediaLinks.links.count == 1)
+        #expect(sent.mediaLinks.counters.sent.packets == 200)
+        #expect(sent.mediaLinks.counters.sent.datagrams < 200, "small packets share datagrams")
         let gateway = await bench.loop(1, 0).metrics()
         #expect(gateway.gauges.mirroredTracks == 1 && gateway.forwarder.packetsRelayed == 200)
-        #expect(gateway.nodeLinks.links.map(\.location) == [bench.loop(0).location])
+        #expect(gateway.mediaLinks.links.map(\.location) == [bench.loop(0).location])
         let other = await bench.loop(1, 1).metrics()
-        #expect(other.gauges.mirroredTracks == 1 && other.nodeLinks.links.isEmpty)
+        #expect(other.gauges.mirroredTracks == 1 && other.mediaLinks.links.isEmpty)
         await bench.end(viewers)
     }
 
@@ -314,7 +314,7 @@ struct NodeLinkTests {
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 1)
         await bench.nodes[1].remoteNodeLeft(bench.loop(0).location.node)
         let left = await bench.loop(1).metrics()
-        #expect(left.gauges.mirroredTracks == 0 && left.gauges.connectedSlots == 0 && left.nodeLinks.links.isEmpty)
+        #expect(left.gauges.mirroredTracks == 0 && left.gauges.connectedSlots == 0 && left.mediaLinks.links.isEmpty)
         // It is asked again, and answers the new link.
         let stream = await viewer.payloads(on: NodesBench.mid)
         try await bench.play(viewer, on: bench.loop(1))
@@ -342,7 +342,7 @@ struct NodeLinkTests {
         while bench.origins.requests.count < 2 { await bench.nodes[1].renewRemoteTracks() }
         #expect(bench.origins.requests.last?.receiver.location == bench.loop(1, 1).location)
         try await bench.expectArrival(at: [second])
-        #expect(await bench.loop(1, 1).metrics().nodeLinks.links.count == 1)
+        #expect(await bench.loop(1, 1).metrics().mediaLinks.links.count == 1)
         await bench.end([first, second])
     }
 
@@ -374,7 +374,7 @@ struct NodeLinkTests {
 }
 
 /// What the nodes' control link carries.
-struct NodeLinkEndTests {
+struct MediaLinkEndTests {
     private func decode<Value: Decodable>(_ type: Value.Type, _ text: String) throws -> Value {
         try JSONDecoder().decode(type, from: Data(text.utf8))
     }
@@ -401,12 +401,12 @@ struct NodeLinkEndTests {
 
     @Test func `an end is read as it was written, and has addresses`() throws {
         let json = String(decoding: try JSONEncoder().encode(Sample.end), as: UTF8.self)
-        #expect(try decode(NodeLinkEnd.self, json) == Sample.end)
+        #expect(try decode(MediaLinkEnd.self, json) == Sample.end)
         #expect(Sample.end.addresses.count == 2)
         let addresses = try #require(json.firstMatch(of: /"addresses":\[([^\]]*)\]/)).1
         for list in ["", Array(repeating: "\"1.2.3.4:5\"", count: 17).joined(separator: ","), "\"name:1\"", "1"] {
             let changed = json.replacing(addresses, with: list)
-            #expect(throws: DecodingError.self) { try decode(NodeLinkEnd.self, changed) }
+            #expect(throws: DecodingError.self) { try decode(MediaLinkEnd.self, changed) }
         }
     }
 
@@ -442,7 +442,7 @@ struct NodeLinkEndTests {
 }
 
 private enum Sample {
-    static let end = NodeLinkEnd(
+    static let end = MediaLinkEnd(
         location: MediaLocation(loop: LoopIndex(rawValue: 3)),
         addresses: ["1.2.3.4:5", "[2001:db8::1]:7"].compactMap { TransportAddress($0) },
         link: 9,

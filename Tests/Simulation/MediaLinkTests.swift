@@ -6,7 +6,7 @@ import Wire
 @testable import Forwarding
 
 /// Calls whose members are on different nodes, over sealed links.
-@Suite struct NodeLinkTests {
+@Suite struct MediaLinkTests {
     /// A publisher on the first node, and a viewer on each.
     func startCall(
         seed: UInt64,
@@ -14,7 +14,7 @@ import Wire
         clockStep: Interval = .zero,
         link: LinkConditions? = nil
     ) throws -> CallAcrossLoops {
-        let world = try World(seed: seed, nodes: 2, sealsNodeLinks: true, clockStep: clockStep)
+        let world = try World(seed: seed, nodes: 2, sealsMediaLinks: true, clockStep: clockStep)
         return try CallAcrossLoops(world, rids: rids) { call in
             if let link { call.setLink(link) }
         }
@@ -37,20 +37,20 @@ import Wire
             #expect(viewer.client?.audioReceived?.lost == 0)
             #expect(viewer.client?.video?.framesDecoded ?? 0 > 280)
         }
-        let (sent, received) = (call.origin.nodeLinkCounters.sent, call.edge.nodeLinkCounters.received)
+        let (sent, received) = (call.origin.mediaLinkCounters.sent, call.edge.mediaLinkCounters.received)
         #expect(sent.packets <= call.origin.counters.rtpReceived, "six viewers cost one copy")
         #expect(sent.packets - received.packets < 100, "what came before the mirror was made is lost, and no more")
         #expect(sent.repairs == 0 && received.repairs == 0)
-        #expect(call.origin.nodeLinkCounters.notSent == 0)
+        #expect(call.origin.mediaLinkCounters.notSent == 0)
         #expect(drops(call.edge)[.relayAuthentication] == 0 && drops(call.edge)[.relayReplay] == 0)
         #expect(drops(call.origin).values.allSatisfy { $0 == 0 })
         for (core, other) in [(call.origin, 1), (call.edge, 0)] {
-            let state = try #require(core.nodeLinkStates(at: call.world.now).first)
+            let state = try #require(core.mediaLinkStates(at: call.world.now).first)
             #expect(state.location == call.world.location(ofLoop: other))
             #expect(state.isUsed && !state.isDown)
             #expect(state.roundTrip.map { abs(($0 - .milliseconds(40)).nanoseconds) < 1_000_000 } == true)
         }
-        let hops = call.edge.nodeLinkCounters.hops
+        let hops = call.edge.mediaLinkCounters.hops
         #expect(hops.total > 0 && hops.sumNanoseconds / hops.total / 1_000_000 == 20)
         let place = try #require(HopTimes.boundsNanoseconds.firstIndex(of: 50_000_000))
         #expect(hops.counts[place - 1...place].reduce(0, +) == hops.total, "about 20 ms each")
@@ -72,7 +72,7 @@ import Wire
         let viewer = try #require(call.viewers[1].client)
         let (video, audio) = (try #require(viewer.video), try #require(viewer.audioReceived))
         #expect(video.packets > 2_000 && audio.packets > 2_000)
-        let counters = call.edge.nodeLinkCounters
+        let counters = call.edge.mediaLinkCounters
         #expect(counters.missing > 20)
         let lost = video.lost + audio.lost
         #expect(lost * 10_000 <= video.packets + audio.packets, "lost \(lost), \(counters)")
@@ -99,7 +99,7 @@ import Wire
         call.world.run(for: .seconds(2))
         let video = try #require(call.viewers[1].client?.video)
         #expect(video.duplicates == 0 && video.lost <= 1, "lost \(video.missing)")
-        #expect(call.edge.nodeLinkCounters.late > 0)
+        #expect(call.edge.mediaLinkCounters.late > 0)
         #expect(drops(call.edge)[.relayReplay] ?? 0 > 0)
     }
 
@@ -113,9 +113,9 @@ import Wire
             try call.world.connect(call.viewers[1], to: call.publisher, .video, layer: .level(level))
             call.world.run(for: .seconds(4))
             #expect(layer() == UInt32(level))
-            let before = call.origin.nodeLinkCounters.sent.bytes
+            let before = call.origin.mediaLinkCounters.sent.bytes
             call.world.run(for: .seconds(3))
-            rates.append(call.origin.nodeLinkCounters.sent.bytes - before)
+            rates.append(call.origin.mediaLinkCounters.sent.bytes - before)
         }
         #expect(rates[1] < rates[2] && rates[2] < rates[0], "\(rates)")
         #expect(recording.flaws == [])
@@ -130,14 +130,14 @@ import Wire
         call.setLink(conditions)
         call.world.run(for: .milliseconds(4_900))
         for core in [call.origin, call.edge] {
-            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy { $0.isDown })
+            #expect(core.mediaLinkStates(at: call.world.now).allSatisfy { $0.isDown })
         }
         #expect(call.viewers[0].client?.video?.lost == 0)
         let before = call.viewers[1].client?.video?.framesDecoded ?? 0
         call.world.run(for: .seconds(3))
         #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > before + 50)
         for core in [call.origin, call.edge] {
-            #expect(core.nodeLinkStates(at: call.world.now).allSatisfy { !$0.isDown && $0.isUsed })
+            #expect(core.mediaLinkStates(at: call.world.now).allSatisfy { !$0.isDown && $0.isUsed })
         }
     }
 
@@ -151,7 +151,7 @@ import Wire
         // What is under way arrives before its copies do.
         call.world.run(for: .milliseconds(100))
         let before = drops(call.edge)
-        let received = call.edge.nodeLinkCounters.received.datagrams
+        let received = call.edge.mediaLinkCounters.received.datagrams
         var forged: [[UInt8]] = []
         for (index, datagram) in seen.prefix(100).enumerated() {
             var changed = datagram
@@ -178,7 +178,7 @@ import Wire
         #expect(after[.relayAuthentication] == (before[.relayAuthentication] ?? 0) + 100)
         #expect(after[.relayUnknownLink] == (before[.relayUnknownLink] ?? 0) + 1)
         #expect(after[.malformedRelay] == (before[.malformedRelay] ?? 0) + 3)
-        #expect(call.edge.nodeLinkCounters.received.datagrams == received)
+        #expect(call.edge.mediaLinkCounters.received.datagrams == received)
         call.world.run(for: .seconds(3))
         let video = try #require(call.viewers[1].client?.video)
         #expect(video.lost == 0 && video.duplicates == 0)
@@ -187,21 +187,21 @@ import Wire
     @Test func `an end with another secret opens nothing`() throws {
         let call = try startCall(seed: 1_061)
         let origin = call.world.location(ofLoop: 0)
-        let wrong = NodeLinkEnd(
+        let wrong = MediaLinkEnd(
             location: origin,
             addresses: [call.addresses.origin],
             link: 0,
             secret: LinkSecret { 7 }
         )
-        _ = try call.edge.joinNodeLink(wrong, at: call.world.now)
-        let before = call.edge.nodeLinkCounters.received.datagrams
+        _ = try call.edge.joinMediaLink(wrong, at: call.world.now)
+        let before = call.edge.mediaLinkCounters.received.datagrams
         call.world.run(for: .seconds(1))
-        #expect(call.edge.nodeLinkCounters.received.datagrams == before)
+        #expect(call.edge.mediaLinkCounters.received.datagrams == before)
         #expect(drops(call.edge)[.relayAuthentication] ?? 0 > 10)
         #expect(drops(call.origin)[.relayAuthentication] ?? 0 > 0)
         // The right one is told again.
-        let right = try call.origin.nodeLinkEnd(to: call.world.location(ofLoop: 1), at: call.world.now)
-        _ = try call.edge.joinNodeLink(right, at: call.world.now)
+        let right = try call.origin.mediaLinkEnd(to: call.world.location(ofLoop: 1), at: call.world.now)
+        _ = try call.edge.joinMediaLink(right, at: call.world.now)
         let decoded = call.viewers[1].client?.video?.framesDecoded ?? 0
         call.world.run(for: .seconds(4))
         #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > decoded + 60)
@@ -210,7 +210,7 @@ import Wire
     @Test func `clocks that differ by an hour keep audio and video together`() throws {
         let call = try startCall(seed: 1_071, clockStep: .seconds(3_600))
         call.world.run(for: .seconds(10))
-        let state = try #require(call.edge.nodeLinkStates(at: call.world.now).first)
+        let state = try #require(call.edge.mediaLinkStates(at: call.world.now).first)
         let hour: Int64 = 3_600_000_000_000
         #expect(state.clockOffset.map { abs($0 + hour) < 1_000_000 } == true)
         let offsets = call.viewers.map { viewer in
@@ -228,15 +228,15 @@ import Wire
         call.world.remove(call.viewers[1])
         call.world.run(for: .milliseconds(200))
         #expect(call.edge.isEmpty)
-        let sent = call.origin.nodeLinkCounters.sent
+        let sent = call.origin.mediaLinkCounters.sent
         call.world.run(for: .seconds(5))
-        #expect(call.origin.nodeLinkCounters.sent.packets == sent.packets)
-        #expect(call.origin.nodeLinkCounters.sent.datagrams <= sent.datagrams + 1)
-        #expect(call.origin.nodeLinkStates(at: call.world.now).allSatisfy { !$0.isUsed && !$0.isDown })
+        #expect(call.origin.mediaLinkCounters.sent.packets == sent.packets)
+        #expect(call.origin.mediaLinkCounters.sent.datagrams <= sent.datagrams + 1)
+        #expect(call.origin.mediaLinkStates(at: call.world.now).allSatisfy { !$0.isUsed && !$0.isDown })
         let again = try call.world.watch(loop: 1)
         try call.world.connect(again, to: call.publisher)
         #expect(call.world.run(for: .seconds(2)) { again.client?.video?.framesDecoded ?? 0 > 0 })
-        #expect(call.edge.nodeLinkStates(at: call.world.now).count == 1, "the same link")
+        #expect(call.edge.mediaLinkStates(at: call.world.now).count == 1, "the same link")
     }
 
     @Test func `a link that neither end needs ends after a minute, and another one is made`() throws {
@@ -253,17 +253,17 @@ import Wire
         world.remove(call.viewers[1])
         pass(30, [call.origin, call.edge])
         // Asked for, and not used after all.
-        let end = try call.edge.nodeLinkEnd(to: world.location(ofLoop: 0), at: world.now)
+        let end = try call.edge.mediaLinkEnd(to: world.location(ofLoop: 0), at: world.now)
         pass(40, [call.origin, call.edge])
-        #expect(call.origin.nodeLinkStates(at: world.now) == [] && call.edge.hasNodeLink(end))
+        #expect(call.origin.mediaLinkStates(at: world.now) == [] && call.edge.hasMediaLink(end))
         let again = try world.watch(loop: 1)
         try world.connect(again, to: call.publisher)
         #expect(world.run(for: .seconds(2)) { again.client?.video?.framesDecoded ?? 0 > 0 })
         // A minute after the last viewer one end is gone and the other one is not.
         world.remove(again)
         pass(62, [call.edge])
-        #expect(call.edge.nodeLinkStates(at: world.now) == [] && !call.edge.hasNodeLink(end))
-        #expect(call.origin.nodeLinkStates(at: world.now).count == 1)
+        #expect(call.edge.mediaLinkStates(at: world.now) == [] && !call.edge.hasMediaLink(end))
+        #expect(call.origin.mediaLinkStates(at: world.now).count == 1)
         let last = try world.watch(loop: 1)
         try world.connect(last, to: call.publisher)
         #expect(world.run(for: .seconds(2)) { last.client?.video?.framesDecoded ?? 0 > 0 })
@@ -283,11 +283,11 @@ import Wire
             world.run(for: .seconds(1))
             _ = call.edge.mirrorsToRenew(at: world.now)
         }
-        #expect(call.edge.nodeLinkStates(at: world.now).map(\.isUsed) == [false])
-        #expect(call.origin.nodeLinkStates(at: world.now).map(\.isUsed) == [true])
+        #expect(call.edge.mediaLinkStates(at: world.now).map(\.isUsed) == [false])
+        #expect(call.origin.mediaLinkStates(at: world.now).map(\.isUsed) == [true])
         call.publisher.client?.setSending(true)
         world.run(for: .seconds(2))
-        #expect(call.origin.nodeLinkStates(at: world.now).map(\.isUsed) == [false])
+        #expect(call.origin.mediaLinkStates(at: world.now).map(\.isUsed) == [false])
     }
 
     @Test func `a lost end of a subscription is said again`() throws {
@@ -297,9 +297,9 @@ import Wire
         call.setLink(conditions)
         call.world.remove(call.viewers[1])
         call.world.run(for: .seconds(1))
-        let sent = call.origin.nodeLinkCounters.sent.packets
+        let sent = call.origin.mediaLinkCounters.sent.packets
         call.world.run(for: .seconds(1))
-        #expect(call.origin.nodeLinkCounters.sent.packets == sent)
+        #expect(call.origin.mediaLinkCounters.sent.packets == sent)
     }
 
     @Test func `nodes that play each other's tracks share one pair of ends`() throws {
@@ -312,20 +312,20 @@ import Wire
         #expect(call.viewers[1].client?.video?.framesDecoded ?? 0 > 100)
         #expect(viewer.client?.video?.lost == 0 && call.viewers[1].client?.video?.lost == 0)
         for core in [call.origin, call.edge] {
-            #expect(core.nodeLinkStates(at: call.world.now).count == 1)
+            #expect(core.mediaLinkStates(at: call.world.now).count == 1)
             #expect(core.gauges.mirroredTracks == 2)
         }
     }
 
     @Test func `a node that left takes links, exports and mirrors along`() throws {
         let call = try startCall(seed: 1_111)
-        call.edge.removeNodeLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
-        #expect(call.edge.nodeLinkStates(at: call.world.now) == [])
+        call.edge.removeMediaLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
+        #expect(call.edge.mediaLinkStates(at: call.world.now) == [])
         #expect(call.edge.gauges.mirroredTracks == 0 && call.edge.gauges.connectedSlots == 0)
         call.world.run(for: .seconds(1))
         #expect(drops(call.edge)[.relayUnknownLink] ?? 0 > 0)
-        call.origin.removeNodeLinks(to: call.world.location(ofLoop: 1).node, at: call.world.now)
-        #expect(call.origin.nodeLinkStates(at: call.world.now) == [])
+        call.origin.removeMediaLinks(to: call.world.location(ofLoop: 1).node, at: call.world.now)
+        #expect(call.origin.mediaLinkStates(at: call.world.now) == [])
         call.world.run(for: .seconds(1))
         #expect(call.viewers[0].client?.video?.lost == 0)
         // They find each other again.
@@ -350,7 +350,7 @@ import Wire
         }
         call.world.run(for: .seconds(1))
         // The edge forgets, the origin does not.
-        call.edge.removeNodeLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
+        call.edge.removeMediaLinks(to: call.world.location(ofLoop: 0).node, at: call.world.now)
         try call.world.connect(call.viewers[1], to: call.publisher)
         let before = call.viewers[1].client?.video?.framesDecoded ?? 0
         call.world.run(for: .seconds(3))
@@ -364,7 +364,7 @@ import Wire
         let track = TrackID(peer: try #require(call.publisher.client).id, mid: mid)
         func export(to number: Int, loop: UInt16 = 0) throws {
             let node = try #require(NodeIncarnation(rawValue: 1_000 + UInt32(number)))
-            let end = NodeLinkEnd(
+            let end = MediaLinkEnd(
                 location: MediaLocation(node: node, loop: LoopIndex(rawValue: loop)),
                 addresses: [call.addresses.edge],
                 link: 0,
@@ -381,7 +381,7 @@ import Wire
         }
         try export(to: 0, loop: 1)
         let left = try #require(NodeIncarnation(rawValue: 1_000))
-        call.origin.removeNodeLinks(to: left, at: call.world.now)
+        call.origin.removeMediaLinks(to: left, at: call.world.now)
         try export(to: others)
     }
 
@@ -390,8 +390,8 @@ import Wire
         var made = 1
         var next: UInt16 = 1
         let node = call.world.location(ofLoop: 1).node
-        while made < NodeLinkTable.linksMax {
-            _ = try call.origin.nodeLinkEnd(
+        while made < MediaLinkTable.linksMax {
+            _ = try call.origin.mediaLinkEnd(
                 to: MediaLocation(node: node, loop: LoopIndex(rawValue: next)),
                 at: call.world.now
             )
@@ -399,18 +399,18 @@ import Wire
             made += 1
         }
         let beyond = MediaLocation(node: node, loop: LoopIndex(rawValue: next))
-        #expect(throws: ForwarderError.tooManyNodeLinks(limit: NodeLinkTable.linksMax)) {
-            try call.origin.nodeLinkEnd(to: beyond, at: call.world.now)
+        #expect(throws: ForwarderError.tooManyMediaLinks(limit: MediaLinkTable.linksMax)) {
+            try call.origin.mediaLinkEnd(to: beyond, at: call.world.now)
         }
-        call.origin.removeNodeLinks(to: node, at: call.world.now)
-        _ = try call.origin.nodeLinkEnd(to: beyond, at: call.world.now)
+        call.origin.removeMediaLinks(to: node, at: call.world.now)
+        _ = try call.origin.mediaLinkEnd(to: beyond, at: call.world.now)
     }
 
     @Test func `ends that cannot be sent to are refused`() throws {
         let call = try startCall(seed: 1_141)
         let origin = call.world.location(ofLoop: 0)
-        func end(version: UInt8 = RelayMessage.version, at location: MediaLocation) -> NodeLinkEnd {
-            NodeLinkEnd(
+        func end(version: UInt8 = RelayMessage.version, at location: MediaLocation) -> MediaLinkEnd {
+            MediaLinkEnd(
                 location: location,
                 addresses: [call.addresses.origin],
                 link: 0,
@@ -419,14 +419,14 @@ import Wire
             )
         }
         #expect(throws: ForwarderError.linkFailed(origin)) {
-            try call.edge.joinNodeLink(end(version: RelayMessage.version &+ 1, at: origin), at: call.world.now)
+            try call.edge.joinMediaLink(end(version: RelayMessage.version &+ 1, at: origin), at: call.world.now)
         }
         let other = MediaLocation(node: origin.node, loop: LoopIndex(rawValue: 9))
         #expect(throws: ForwarderError.unknownLocation(other)) {
-            try call.edge.joinNodeLink(end(at: other), at: call.world.now)
+            try call.edge.joinMediaLink(end(at: other), at: call.world.now)
         }
         let own = call.world.location(ofLoop: 1)
-        #expect(throws: ForwarderError.unknownLocation(own)) { try call.edge.nodeLinkEnd(to: own, at: call.world.now) }
+        #expect(throws: ForwarderError.unknownLocation(own)) { try call.edge.mediaLinkEnd(to: own, at: call.world.now) }
         call.world.run(for: .seconds(1))
         #expect(call.viewers[1].client?.video?.lost == 0)
     }

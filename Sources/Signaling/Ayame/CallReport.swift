@@ -2,7 +2,7 @@ import Room
 
 /// An event of a room of the 1:1 relay whose media goes from client to client, for webhooks. Members of other rooms are
 /// participants of channels, which have reports of their own.
-public struct RelayReport: Hashable, Sendable {
+public struct CallReport: Hashable, Sendable {
     struct Member: Hashable, Sendable {
         /// The name by which operators know the client.
         let user: String

@@ -8,7 +8,7 @@ internal import Wire
 
 /// The control links of a node over TCP and TLS. All run on one event loop.
 @safe
-package final class NodeLinks: ChannelLinks {
+package final class ControlLinks: ChannelLinks {
     /// A connection whose other side said hello.
     final class Connection: Sendable {
         let channel: any Channel
@@ -63,7 +63,7 @@ package final class NodeLinks: ChannelLinks {
     let eventLoop: any EventLoop
     let loop: NIOLoopBound<LoopState>
     let shared = Mutex(Shared())
-    let questions = LinkQuestions()
+    let questions = PendingRequests()
 
     /// - Parameter helloTimeout: from a connection to the other side's hello.
     package init(
@@ -300,7 +300,7 @@ package final class NodeLinks: ChannelLinks {
 
     private func askWitness(_ witness: NodeID, about instance: NodeInstance) {
         Task { [self] in
-            let request = LinkRequest(kind: .hears, body: Array(instance.description.utf8))
+            let request = LinkRequest(kind: .canReach, body: Array(instance.description.utf8))
             let answer = try? await ask(request, of: witness, within: .milliseconds(400))
             onLoop { state, now in
                 state.table.witnessed(instance, isHeard: answer == [1], at: now)
