@@ -12,9 +12,6 @@ public import Wire
 /// and removing peers, connecting slots. Their output is sent at the end of the turn that they run in.
 @safe
 public actor MediaLoop: MediaPlane {
-    /// Gets the events of one turn in their order. It is called on the loop's thread, once per turn at most.
-    public typealias EventHandler = @Sendable ([(PeerID, PeerEvent)]) -> Void
-
     /// How long `shutdown` waits for the kernel to take the last datagrams.
     private static let drainMax = Interval.milliseconds(200)
 
@@ -46,8 +43,8 @@ public actor MediaLoop: MediaPlane {
     let turnTLS: TURNTLSSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
     private let relayAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
-    private let onEvents: EventHandler
-    private var peers: Set<PeerID> = []
+    /// The peers, and who receives their events.
+    private var peers: [PeerID: (any PeerEventReceiver)?] = [:]
     let receiveTime = ReceiveTime()
     private var forwardingLatency = DurationHistogram.shortTimes
     private var iterationTime = DurationHistogram.shortTimes
@@ -85,13 +82,11 @@ public actor MediaLoop: MediaPlane {
     /// Starts a loop that listens on `addresses`. When one of them is not available, nothing is left running.
     ///
     /// A loop that was started must be shut down, else it runs for the process's life.
-    /// - Parameter onEvents: gets what happens to peers. It must not block.
     public static func start(
         _ configuration: MediaLoopConfiguration,
-        listeningOn addresses: [TransportAddress],
-        onEvents: @escaping EventHandler
+        listeningOn addresses: [TransportAddress]
     ) async throws(EventLoopError) -> MediaLoop {
-        let media = MediaLoop(configuration, onEvents: onEvents)
+        let media = MediaLoop(configuration)
         try media.eventLoop.start()
         do throws(EventLoopError) {
             try await media.begin(addresses)
@@ -103,7 +98,7 @@ public actor MediaLoop: MediaPlane {
         return media
     }
 
-    private init(_ configuration: MediaLoopConfiguration, onEvents: @escaping EventHandler) {
+    private init(_ configuration: MediaLoopConfiguration) {
         if let acceptor = configuration.turnTLS?.acceptor, let tcp = configuration.tcp {
             precondition(acceptor.admission === tcp, "the connections of a loop have one admission")
         }
@@ -116,7 +111,6 @@ public actor MediaLoop: MediaPlane {
         turnSettings = configuration.turn
         turnTLS = configuration.turn == nil ? nil : configuration.turnTLS
         tcpAdmission = configuration.tcp
-        self.onEvents = onEvents
         let now = EventLoop.now()
         loadMeter = LoadMeter(at: now)
         overloadSampler = OverloadSampler(at: now)
@@ -169,7 +163,7 @@ public actor MediaLoop: MediaPlane {
         isClosing = true
         for caller in deliveryTurns.releaseAll() { caller.resume() }
         let now = EventLoop.now()
-        for peer in peers { forwarder.removePeer(peer, at: now, into: batch) }
+        for peer in peers.keys { forwarder.removePeer(peer, at: now, into: batch) }
         endTurn(at: now)
         while eventLoop.queuedDatagrams > 0, EventLoop.now() - now < Self.drainMax {
             guard (try? await Task.sleep(for: .milliseconds(2))) != nil else { break }
@@ -206,12 +200,11 @@ public actor MediaLoop: MediaPlane {
         receiveTime.turnEnded()
         deliveryTurns.turnEnded()?.resume()
         eventLoop.setTimer(at: earliest(forwarder.nextDeadline, streams?.nextDeadline))
-        let events = forwarder.takeEvents()
-        guard !events.isEmpty else { return }
-        for (peer, event) in events {
-            if case .closed = event { peers.remove(peer) }
+        for (peer, event) in forwarder.takeEvents() {
+            let receiver = peers[peer] ?? nil
+            if case .closed = event { peers.removeValue(forKey: peer) }
+            receiver?.receive(event, from: peer)
         }
-        onEvents(events)
     }
 
     /// Hands the batch to the kernel: at the turn's end, and before it when the batch is full.
@@ -253,7 +246,7 @@ public actor MediaLoop: MediaPlane {
     public func addPeer(_ parameters: PeerParameters) throws {
         try beginCall()
         try forwarder.addPeer(parameters, at: EventLoop.now())
-        peers.insert(parameters.id)
+        peers.updateValue(parameters.events, forKey: parameters.id)
     }
 
     /// Ends a peer: it gets close_notify, all its resources are freed, and `closed(.requested)` is reported at the

@@ -50,7 +50,7 @@ public struct PlacedTrack: Hashable, Sendable {
 
 /// The media of one loop, as rooms use it.
 ///
-/// Events of peers go to the handler that the plane was made with. The caller of ``addPeer(_:)`` must call
+/// Events of a peer go to ``PeerParameters/events``. The caller of ``addPeer(_:)`` must call
 /// ``removePeer(_:)`` unless ``PeerEvent/closed(_:)`` was reported for the peer. A call after that event does nothing.
 public protocol MediaPlane: Sendable {
     /// The loop's location, unique to it.

@@ -43,6 +43,12 @@ public enum PeerEvent: Sendable, Equatable {
     case dataEnded(DataAssociationEnd)
 }
 
+/// Receives the events of peers: the peer's channel, for one.
+public protocol PeerEventReceiver: AnyObject, Sendable {
+    /// Called on the thread of the peer's media loop, for one event after the other. It must not block.
+    func receive(_ event: PeerEvent, from peer: PeerID)
+}
+
 /// Events that wait for one reader.
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.

@@ -71,6 +71,8 @@ public struct PeerParameters: Sendable {
     /// The fair-queueing group of the peer's media, such as its channel: the capacity of a socket is divided equally
     /// between groups. Any number.
     public var share: UInt64
+    /// Receives what happens to the peer, up to ``PeerEvent/closed(_:)``; `nil` for nobody.
+    public var events: (any PeerEventReceiver)?
 
     public init(
         id: PeerID,
@@ -81,7 +83,8 @@ public struct PeerParameters: Sendable {
         publishBitsPerSecondMax: Int? = nil,
         receiveBitsPerSecondMax: Int? = nil,
         data: DataTransportParameters? = nil,
-        share: UInt64 = 0
+        share: UInt64 = 0,
+        events: (any PeerEventReceiver)? = nil
     ) {
         self.id = id
         self.localCredentials = localCredentials
@@ -92,6 +95,7 @@ public struct PeerParameters: Sendable {
         self.receiveBitsPerSecondMax = receiveBitsPerSecondMax
         self.data = data
         self.share = share
+        self.events = events
     }
 }
 

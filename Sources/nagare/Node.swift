@@ -69,8 +69,7 @@ struct Node {
         _ certificates: NodeCertificates,
         _ access: NodeAccess
     ) async throws(StartupError) {
-        let relay = PeerEventRelay()
-        let loops = try await startLoops(relay, certificates.turn)
+        let loops = try await startLoops(certificates.turn)
         for warning in configuration.warnings { logger.warning("\(warning)") }
         let group = ShutdownTarget()
         let reload: Reload
@@ -93,7 +92,7 @@ struct Node {
         // The grace period and the second signal also cover the loops' shutdown.
         defer { watch.cancel() }
         do throws(StartupError) {
-            try await serve(loops, relay, group, access, certificates, reload)
+            try await serve(loops, group, access, certificates, reload)
         } catch {
             await loops.shutdown()
             throw error
@@ -105,7 +104,6 @@ struct Node {
     // MARK: Media
 
     private func startLoops(
-        _ relay: PeerEventRelay,
         _ turnCertificate: TLSCertificate?
     ) async throws(StartupError) -> MediaLoops {
         let certificate: DTLSCertificate
@@ -135,8 +133,7 @@ struct Node {
                             turnTLS: turnTLS(loop: index, acceptor),
                             tcp: configuration.usesICETCP ? tcp : nil
                         ),
-                        listeningOn: configuration.mediaAddresses(loop: index),
-                        onEvents: { relay.carry($0) }
+                        listeningOn: configuration.mediaAddresses(loop: index)
                     )
                 )
             } catch {
@@ -208,7 +205,6 @@ struct Node {
     /// Runs the rooms and the listeners until the end of the shutdown.
     private func serve(
         _ loops: MediaLoops,
-        _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
         _ access: NodeAccess,
         _ certificates: NodeCertificates,
@@ -227,7 +223,7 @@ struct Node {
             throw .system(error.sentence)
         }
         do throws(StartupError) {
-            try await serve(loops, relay, shutdown, operations, reload)
+            try await serve(loops, shutdown, operations, reload)
         } catch {
             await operations.shutdown()
             throw error
@@ -237,7 +233,6 @@ struct Node {
 
     private func serve(
         _ loops: MediaLoops,
-        _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
         _ operations: ControlServices,
         _ reload: Reload
@@ -249,7 +244,7 @@ struct Node {
             throw .system(error.sentence)
         }
         do throws(StartupError) {
-            try await serve(loops, controlLoops, relay, shutdown, operations, reload)
+            try await serve(loops, controlLoops, shutdown, operations, reload)
         } catch {
             await controlLoops.stop()
             throw error
@@ -260,7 +255,6 @@ struct Node {
     private func serve(
         _ loops: MediaLoops,
         _ controlLoops: ControlLoops,
-        _ relay: PeerEventRelay,
         _ shutdown: ShutdownTarget,
         _ operations: ControlServices,
         _ reload: Reload
@@ -280,7 +274,6 @@ struct Node {
         if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
         operations.webhooks.connect(to: rooms)
         await reload.connect(to: Reload.Parts(operations: operations, rooms: rooms, cluster: cluster))
-        relay.connect(to: rooms.eventHandler)
         let status = NodeStatus(listeners: 2)
         let drain = NodeDrain(
             rooms: rooms,

@@ -20,10 +20,7 @@ actor InProcessNode: LoadSignaling {
 
     static func start(refusing refusals: Int = 0) async throws -> InProcessNode {
         let address = TransportAddress(ip: .loopbackV4, port: 0)
-        let media = try await MediaLoop.start(
-            .lossless,
-            listeningOn: [address]
-        ) { _ in }
+        let media = try await MediaLoop.start(.lossless, listeningOn: [address])
         return InProcessNode(media, await media.sockets[0].local, refusing: refusals)
     }
 

@@ -8,30 +8,21 @@ import TestSupport
 import Testing
 import Wire
 
-/// What a media loop reported, call by call.
-final class EventLog: Sendable {
-    private let calls = Mutex<[[(PeerID, PeerEvent)]]>([])
-    let stream: AsyncStream<(PeerID, PeerEvent)>
-    private let continuation: AsyncStream<(PeerID, PeerEvent)>.Continuation
+/// What media loops reported of peers, without how far set-ups have come.
+final class EventLog: PeerEventReceiver {
+    private let events = Mutex<[(PeerID, PeerEvent)]>([])
 
-    init() { (stream, continuation) = AsyncStream.makeStream() }
-
-    /// Without how far set-ups have come.
-    func append(_ events: [(PeerID, PeerEvent)]) {
-        let events = events.filter { if case .setupAdvanced = $0.1 { false } else { true } }
-        guard !events.isEmpty else { return }
-        calls.withLock { $0.append(events) }
-        for event in events { continuation.yield(event) }
+    func receive(_ event: PeerEvent, from peer: PeerID) {
+        if case .setupAdvanced = event { return }
+        events.withLock { $0.append((peer, event)) }
     }
 
-    var sizes: [Int] { calls.withLock { $0.map(\.count) } }
-    var all: [(PeerID, PeerEvent)] { calls.withLock { $0.flatMap { $0 } } }
+    var all: [(PeerID, PeerEvent)] { events.withLock { $0 } }
 }
 
 /// Real loops on loopback, and clients that are connected to them.
 enum MediaBench {
     static func makeLoop(
-        _ log: EventLog = EventLog(),
         loop: UInt16 = 0,
         listeningOn texts: [String] = ["127.0.0.1:0"],
         turn: TURNSettings? = nil,
@@ -47,8 +38,7 @@ enum MediaBench {
                 turnTLS: turnTLS,
                 tcp: tcp
             ),
-            listeningOn: texts.compactMap { TransportAddress($0) },
-            onEvents: log.append
+            listeningOn: texts.compactMap { TransportAddress($0) }
         )
     }
 
@@ -74,10 +64,11 @@ enum MediaBench {
         to media: MediaLoop,
         socket: Int = 0,
         publishing: [ReceiveTrackParameters] = [],
-        playing: [SendTrackParameters] = []
+        playing: [SendTrackParameters] = [],
+        log: EventLog? = nil
     ) async throws -> TestClient {
         let client = try TestClient(number)
-        let node = NodePeer(of: client, receive: publishing, send: playing)
+        let node = NodePeer(of: client, receive: publishing, send: playing, events: log)
         try await media.addPeer(node.parameters)
         try await client.connect(
             to: media.sockets[socket].local,

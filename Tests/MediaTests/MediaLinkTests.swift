@@ -100,8 +100,7 @@ private struct NodesBench {
                             certificate: DTLSCertificate.generate(),
                             location: MediaLocation(node: node, loop: LoopIndex(rawValue: UInt16(index)))
                         ),
-                        listeningOn: ["127.0.0.1:0", "[::1]:0"].compactMap { TransportAddress($0) },
-                        onEvents: { _ in }
+                        listeningOn: ["127.0.0.1:0", "[::1]:0"].compactMap { TransportAddress($0) }
                     )
                 )
             }

@@ -128,7 +128,8 @@ struct NodePeer {
     init(
         of client: TestClient,
         receive: [ReceiveTrackParameters] = [],
-        send: [SendTrackParameters] = []
+        send: [SendTrackParameters] = [],
+        events: EventLog? = nil
     ) {
         var generator = SystemRandomNumberGenerator()
         credentials = ICECredentials(using: &generator)
@@ -141,7 +142,8 @@ struct NodePeer {
                 localRole: .server
             ),
             receive: receive,
-            send: send
+            send: send,
+            events: events
         )
     }
 

@@ -7,6 +7,8 @@ package actor FakeMediaPlane: MediaPlane {
     package struct Refusal: Error {}
     package nonisolated let location: MediaLocation
     package private(set) var peers: [PeerID: PeerParameters] = [:]
+    /// Who receives the events of each peer, also after its end.
+    private var receivers: [PeerID: any PeerEventReceiver] = [:]
     package private(set) var sources: [TrackID: PlacedTrack] = [:]
     /// What each slot's receiver prefers of its source.
     package private(set) var preferences: [TrackID: LayerPreference] = [:]
@@ -50,6 +52,7 @@ package actor FakeMediaPlane: MediaPlane {
     }
 
     package func addPeer(_ parameters: PeerParameters) async throws {
+        receivers[parameters.id] = parameters.events
         await passGate()
         guard !refuses else { throw Refusal() }
         peers[parameters.id] = parameters
@@ -112,6 +115,9 @@ package actor FakeMediaPlane: MediaPlane {
     }
 
     // MARK: - Control by tests
+
+    /// Something happens to a peer that was added.
+    package func report(_ event: PeerEvent, from peer: PeerID) { receivers[peer]?.receive(event, from: peer) }
 
     /// Gives the plane a TURN server, which tells this to everyone.
     package func setTURN(_ access: TURNAccess?) { turnAccess = access }

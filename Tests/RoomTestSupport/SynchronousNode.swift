@@ -146,8 +146,11 @@ extension SynchronousNode {
         change(of: id) { $0.left(id, reason: reason) }
     }
 
+    /// The channel of a peer; `nil` for an unknown one.
+    package func channel(of peer: PeerID) -> ChannelName? { channels.first { $0.value.hasPeer(peer) }?.key }
+
     package mutating func received(_ event: PeerEvent, from peer: PeerID) -> [Effect] {
-        guard let name = node.channel(of: peer) else { return [] }
+        guard let name = channel(of: peer) else { return [] }
         return change(name) { $0.received(event, from: peer) }
     }
 

@@ -133,7 +133,7 @@ struct ChannelActorTests {
     @Test func `a busy control loop delays no channel of another loop`() async throws {
         let loops = [TestControlLoop(), TestControlLoop()]
         let plane = FakeMediaPlane()
-        let bench = RoomsBench(rooms: { _ in Rooms(planes: [plane], controlLoops: loops) })
+        let bench = RoomsBench(planes: [plane], rooms: Rooms(planes: [plane], controlLoops: loops))
         let (busy, idle) = Self.apart
         let (held, _) = try await bench.join(.sendonly, in: busy)
         let loop = loops[Self.index(busy)]
@@ -153,7 +153,7 @@ struct ChannelActorTests {
     @Test func `a channel whose media plane does not answer delays no join in another channel`() async throws {
         let planes = [FakeMediaPlane(0), FakeMediaPlane(1)]
         let loop = TestControlLoop()
-        let bench = RoomsBench(rooms: { _ in Rooms(planes: planes, controlLoops: [loop]) })
+        let bench = RoomsBench(planes: planes, rooms: Rooms(planes: planes, controlLoops: [loop]))
         await planes[1].setLoad(LoopLoad(busyShare: 0.9, peers: 100_000))
         await bench.rooms.sampleLoads()
         await bench.rooms.settle()
@@ -231,10 +231,11 @@ struct ChannelActorTests {
         let generator = Mutex(SeededGenerator(seed: seed))
         let clock = RoomClock { RoomTime(instant: Instant(nanoseconds: 5_000_000_000), unixNanoseconds: 9) }
         let environment = RoomEnvironment(clock: clock) { generator.withLock { $0.next() } }
-        let rooms = Rooms(planes: [FakeMediaPlane()], environment: environment) { notice in
+        let plane = FakeMediaPlane()
+        let rooms = Rooms(planes: [plane], environment: environment) { notice in
             trace.withLock { $0.append("\(notice)") }
         }
-        let bench = RoomsBench(rooms: { _ in rooms })
+        let bench = RoomsBench(planes: [plane], rooms: rooms)
         for role in [Role.recvonly, .sendonly, .sendrecv] {
             let (id, session) = try await bench.join(role, in: names[0])
             await bench.report(.connected(over: .udp), from: session.peer)

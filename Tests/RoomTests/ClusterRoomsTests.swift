@@ -58,7 +58,7 @@ private struct ClusterBench {
                 onEvent: reports.note
             )
             cluster.add(rooms, as: incarnation)
-            return Node(incarnation: incarnation, bench: RoomsBench(plane: plane, rooms: rooms), reports: reports)
+            return Node(incarnation: incarnation, bench: RoomsBench(planes: [plane], rooms: rooms), reports: reports)
         }
     }
 

@@ -182,7 +182,7 @@ struct DataChannelTests {
         let (count, before) = (3_200, loop.jobCount)
         for _ in 0..<count {
             let message = DataMessage([1], isText: false)
-            bench.rooms.eventHandler(sender.peer, .data(.message(DataChannelID(rawValue: 1), message)))
+            await bench.plane.report(.data(.message(DataChannelID(rawValue: 1), message)), from: sender.peer)
         }
         await bench.rooms.takeEvents()
         await bench.rooms.settle()

@@ -7,9 +7,17 @@ import Wire
 
 @testable import Room
 
+extension ChannelActor {
+    /// Receives events while it handles none.
+    func receiveAll(_ events: [PeerEvent], from peer: PeerID) {
+        for event in events { receive(event, from: peer) }
+    }
+}
+
 /// Rooms over fake planes, and the few parameters that joining needs.
 struct RoomsBench {
     let plane: FakeMediaPlane
+    private let planes: [FakeMediaPlane]
     let rooms: Rooms
     static let channel = ChannelName("lobby")!
     static let mid = MID("0")!
@@ -21,17 +29,21 @@ struct RoomsBench {
         onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in }
     ) {
         plane = planes[0]
+        self.planes = planes
         rooms = Rooms(planes: planes, limits: limits, onEvent: onEvent)
     }
 
-    init(plane: FakeMediaPlane, rooms: Rooms) {
-        self.plane = plane
+    /// - Parameter planes: those of the rooms; the first of them is `plane`.
+    init(planes: [FakeMediaPlane], rooms: Rooms) {
+        plane = planes[0]
+        self.planes = planes
         self.rooms = rooms
     }
 
     /// - Parameter rooms: makes them with the bench's plane.
     init(rooms: (FakeMediaPlane) -> Rooms) {
         plane = FakeMediaPlane()
+        planes = [plane]
         self.rooms = rooms(plane)
     }
 
@@ -75,7 +87,7 @@ struct RoomsBench {
     }
 
     func report(_ event: PeerEvent, from peer: PeerID) async {
-        rooms.eventHandler(peer, event)
+        for plane in planes { await plane.report(event, from: peer) }
         await rooms.takeEvents()
     }
 
@@ -323,29 +335,24 @@ struct RoomsTests {
         await bench.expectNothingLeft()
     }
 
-    @Test func `run carries events until shutdown`() async throws {
+    @Test func `a channel handles the events of its peers by itself`() async throws {
         let (ended, signal) = AsyncStream.makeStream(of: ParticipantID.self)
         let bench = RoomsBench { notice in
             if case .ended(let id, _, _) = notice { signal.yield(id) }
         }
-        async let running: Void = bench.rooms.run()
         let (_, publisher) = try await bench.join(.sendonly)
-        bench.rooms.eventHandler(publisher.peer, .closed(.closedByPeer))
+        await bench.plane.report(.closed(.closedByPeer), from: publisher.peer)
         var iterator = ended.makeAsyncIterator()
         #expect(await iterator.next() == publisher.participant)
         await bench.rooms.shutdown()
-        await running
     }
 
     @Test func `of a flood of events the last of each track is kept`() async throws {
         let bench = RoomsBench()
         let (_, publisher) = try await bench.join(.sendonly)
-        for round in 0..<10_000 {
-            bench.rooms.eventHandler(
-                publisher.peer,
-                .trackStarted(mid: RoomsBench.mid, codec: round % 2 == 0 ? .vp8 : .vp9)
-            )
-        }
+        let events = (0..<10_000).map { PeerEvent.trackStarted(mid: RoomsBench.mid, codec: $0 % 2 == 0 ? .vp8 : .vp9) }
+        let channel = try #require(bench.rooms.node.actor(of: RoomsBench.channel))
+        await channel.receiveAll(events, from: publisher.peer)
         await bench.rooms.takeEvents()
         let snapshot = try #require(await bench.rooms.snapshot(of: RoomsBench.channel))
         #expect(snapshot.participants.first?.publications.first?.codec == .vp9)

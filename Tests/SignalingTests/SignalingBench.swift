@@ -151,7 +151,7 @@ extension TestResponse {
 extension SignalingBench {
     /// Reports events of the first peer, as its media loop would.
     func report(_ events: PeerEvent...) async {
-        for event in events { rooms.eventHandler(PeerID(rawValue: 1), event) }
+        for event in events { await plane.report(event, from: PeerID(rawValue: 1)) }
         await rooms.takeEvents()
     }
 }

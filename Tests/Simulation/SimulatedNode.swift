@@ -94,7 +94,7 @@ final class SimulatedNode {
     func received(_ event: PeerEvent, from peer: PeerID) {
         guard peer.node == incarnation else { return }
         world.schedule(after: delay) { [self] in
-            guard let name = rooms.node.channel(of: peer) else { return }
+            guard let name = rooms.channel(of: peer) else { return }
             change(name) { $0.received(event, from: peer) }
         }
     }

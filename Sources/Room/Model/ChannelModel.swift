@@ -145,7 +145,7 @@ extension ChannelModel {
         }
     }
 
-    func hasPeer(_ peer: PeerID) -> Bool { participantOfPeer[peer] != nil }
+    package func hasPeer(_ peer: PeerID) -> Bool { participantOfPeer[peer] != nil }
 
     /// The channel's session; `nil` without participants.
     package var session: ChannelSession? { state.session?.description }

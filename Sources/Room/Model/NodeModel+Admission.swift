@@ -72,7 +72,6 @@ extension NodeModel {
         channels[name, default: Channel()].members.insert(id, order: place.order)
         channels[name]?.locations[place.location, default: 0] += 1
         members[id] = member
-        participantOfPeer[place.peer] = id
         networks.joined(member)
         return place
     }
@@ -160,7 +159,6 @@ extension NodeModel {
         placement.leave(before.location)
         let others = (channels[name]?.locations[before.location] ?? 1) - 1
         channels[name]?.locations[before.location] = others > 0 ? others : nil
-        participantOfPeer[before.peer] = nil
         let place = ParticipantLocation(
             participant: id,
             peer: nextPeer(),
@@ -168,7 +166,6 @@ extension NodeModel {
             order: before.order
         )
         channels[name]?.locations[place.location, default: 0] += 1
-        participantOfPeer[place.peer] = id
         members[id]?.place = place
         return place
     }
@@ -192,7 +189,6 @@ extension NodeModel {
         networks.left(member)
         if member.publishes { publishers.add(-1, app: member.app) }
         placement.leave(location)
-        participantOfPeer[member.place.peer] = nil
         channels[name]?.members.remove(order: member.place.order)
         if member.isConnected { channels[name]?.connectedCount -= 1 }
         let others = (channels[name]?.locations[location] ?? 1) - 1

@@ -92,7 +92,6 @@ package struct NodeModel: Sendable {
     var recentlyEnded = RecentlyEnded()
 
     var members: [ParticipantID: Member] = [:]
-    var participantOfPeer: [PeerID: ParticipantID] = [:]
     var channels: [ChannelName: Channel] = [:]
     /// Channels that have a member.
     var occupiedChannelCount = 0
@@ -121,7 +120,7 @@ package struct NodeModel: Sendable {
 
     /// Whether nothing is held: no channel, participant, listener, resource or index entry.
     package var isEmpty: Bool {
-        channels.isEmpty && members.isEmpty && participantOfPeer.isEmpty && occupiedChannelCount == 0
+        channels.isEmpty && members.isEmpty && occupiedChannelCount == 0
             && placement.isEmpty && networks.isEmpty && publishers.isEmpty && listeners.isEmpty
             && listenerCounts.isEmpty && resources.isEmpty && remoteMembers.isEmpty
     }
@@ -196,7 +195,6 @@ package struct NodeModel: Sendable {
     /// `nil` for an unknown participant.
     package func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel ?? remoteMembers[id] }
     /// `nil` for an unknown peer.
-    package func channel(of peer: PeerID) -> ChannelName? { participantOfPeer[peer].flatMap { members[$0]?.channel } }
     /// `nil` for an unknown resource.
     package func channel(of resource: ResourceID) -> ChannelName? {
         resources[resource].flatMap { members[$0]?.channel }

@@ -150,7 +150,8 @@ extension ChannelActor {
             publishBitsPerSecondMax: reservation.publishBitsPerSecondMax,
             receiveBitsPerSecondMax: reservation.receiveBitsPerSecondMax,
             data: media.data,
-            share: reservation.share
+            share: reservation.share,
+            events: self
         )
         beginCall()
         defer { endCall() }

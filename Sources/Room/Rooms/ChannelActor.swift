@@ -7,7 +7,7 @@ import Wire
 ///
 /// It is pinned to a control loop. Calls about one channel are serialized; channels do not wait for each other. The
 /// actor exists while the channel has participants or listeners, waits for departures at other nodes, or a call is under way.
-actor ChannelActor {
+actor ChannelActor: PeerEventReceiver {
     /// The dependencies of all channels of a node.
     struct Context: Sendable {
         let planes: [MediaLocation: any MediaPlane]
@@ -95,9 +95,10 @@ actor ChannelActor {
 
     // MARK: Events of peers
 
-    /// Queues an event; callable on any thread. A call of ``takeEvents()`` must follow.
-    /// - Returns: whether the queue was empty.
-    nonisolated func post(_ event: PeerEvent, from peer: PeerID) -> Bool { inbox.post(event, from: peer) }
+    /// Queues an event on the thread of a media loop. The channel handles it on its control loop.
+    nonisolated func receive(_ event: PeerEvent, from peer: PeerID) {
+        if inbox.post(event, from: peer) { Task { await self.takeEvents() } }
+    }
 
     /// Handles the queued events; those of data channels as far as one job goes, and the rest in later ones.
     func takeEvents() {

@@ -52,9 +52,6 @@ final class NodeDirectory: Sendable {
     func actor(of id: ParticipantID) -> ChannelActor? {
         state.withLock { state in state.model.channel(of: id).flatMap { state.actors[$0] } }
     }
-    func actor(of peer: PeerID) -> ChannelActor? {
-        state.withLock { state in state.model.channel(of: peer).flatMap { state.actors[$0] } }
-    }
     func actor(of resource: ResourceID) -> ChannelActor? {
         state.withLock { state in state.model.channel(of: resource).flatMap { state.actors[$0] } }
     }

@@ -105,10 +105,6 @@ public final class Rooms: Sendable {
     let decisionObservers = Mutex<[@Sendable (OperatorDecision) -> [ParticipantID]]>([])
     /// Called for each block that is set or lifted: see ``onBlockChange(_:)``.
     let blockObservers = Mutex<[@Sendable (Block.Subject, Block?) -> Void]>([])
-    private let inbox = PeerEventInbox()
-    /// Yields after events have arrived.
-    private let arrivals: AsyncStream<Void>
-    private let wake: AsyncStream<Void>.Continuation
     private let loadMonitor: LoadMonitor
 
     /// - Parameters:
@@ -137,39 +133,7 @@ public final class Rooms: Sendable {
             cluster: cluster,
             onEvent: onEvent
         )
-        (arrivals, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
         loadMonitor = LoadMonitor(planes: planes, node: node)
-    }
-
-    // MARK: - Events of the media planes
-
-    /// Takes the events of the media planes' peers. It is callable on any thread and does not block.
-    public var eventHandler: @Sendable (PeerID, PeerEvent) -> Void {
-        { [inbox, wake] peer, event in
-            if inbox.post(event, from: peer) { wake.yield() }
-        }
-    }
-
-    /// Delivers events to the channels until the calling task is cancelled or ``shutdown()`` is called.
-    public func run() async {
-        for await _ in arrivals {
-            for channel in distributeEvents() { Task { await channel.takeEvents() } }
-        }
-        await takeEvents()
-    }
-
-    /// Handles the events that have arrived so far. ``run()`` does so continuously.
-    public func takeEvents() async {
-        for channel in distributeEvents() { await channel.takeEvents() }
-    }
-
-    /// Queues the events that have arrived at their channels.
-    /// - Returns: the channels whose queues were empty.
-    private func distributeEvents() -> [ChannelActor] {
-        inbox.take().compactMap { peer, event in
-            guard let channel = node.actor(of: peer) else { return nil }
-            return channel.post(event, from: peer) ? channel : nil
-        }
     }
 
     // MARK: - Joining
@@ -311,7 +275,11 @@ public final class Rooms: Sendable {
         await startDraining()
         await endAll()
         await settle()
-        wake.finish()
+    }
+
+    /// Handles the events of peers that have arrived so far. The channels do so by themselves, a little later.
+    package func takeEvents() async {
+        for channel in node.actors { await channel.takeEvents() }
     }
 
     /// Waits until the media planes have performed all commands so far and answered all requests.

@@ -5,7 +5,7 @@ public import Room
 public import ServiceLifecycle
 import Wire
 
-/// Runs the rooms, and removes every participant at a graceful shutdown.
+/// Removes every participant at a graceful shutdown.
 ///
 /// Services shut down in reverse order of their list: put it before ``PublicServer``.
 public struct RoomsService: Service {
@@ -13,12 +13,8 @@ public struct RoomsService: Service {
     public init(_ rooms: Rooms) { self.rooms = rooms }
 
     public func run() async throws {
-        let rooms = rooms
-        await withGracefulShutdownHandler {
-            await rooms.run()
-        } onGracefulShutdown: {
-            Task { await rooms.shutdown() }
-        }
+        // It throws when the task is cancelled.
+        try? await gracefulShutdown()
         await rooms.shutdown()
     }
 }

@@ -37,7 +37,7 @@ struct ClusterRoomsTests {
             firstMediaKind: .video,
             mids: []
         )
-        node.rooms.eventHandler(reservation.peer, .connected(over: .udp))
+        await node.plane.report(.connected(over: .udp), from: reservation.peer)
         await node.rooms.takeEvents()
         return reservation
     }

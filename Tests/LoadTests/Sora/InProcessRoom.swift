@@ -9,7 +9,7 @@ import Wire
 @testable import Load
 
 /// A node that speaks Sora's signaling over a real WebSocket as far as a call needs it; everything from ICE on is real.
-actor InProcessRoom {
+actor InProcessRoom: PeerEventReceiver {
     private struct Member {
         let connection: SoraServer.Connection
         let id: PeerID
@@ -62,15 +62,11 @@ actor InProcessRoom {
         refusing refusals: Int = 0,
         spoiling offers: Int = 0
     ) async throws -> (room: InProcessRoom, server: SoraServer) {
-        let (turns, continuation) = AsyncStream.makeStream(of: [(PeerID, PeerEvent)].self)
         let media = try await MediaLoop.start(
             .lossless,
             listeningOn: [TransportAddress(ip: .loopbackV4, port: 0)]
-        ) { continuation.yield($0) }
+        )
         let room = InProcessRoom(media, await media.sockets[0].local, refusing: refusals, spoiling: offers)
-        Task { [weak room] in
-            for await events in turns { await room?.take(events) }
-        }
         return (room, try await SoraServer.start { await room.serve($0) })
     }
 
@@ -101,11 +97,13 @@ actor InProcessRoom {
         await leave(number)
     }
 
-    private func take(_ events: [(PeerID, PeerEvent)]) async {
-        for case (let id, .connected) in events {
-            members[id.rawValue]?.isConnected = true
-            await spoil(id.rawValue)
-        }
+    nonisolated func receive(_ event: PeerEvent, from peer: PeerID) {
+        if case .connected = event { Task { await connected(peer) } }
+    }
+
+    private func connected(_ peer: PeerID) async {
+        members[peer.rawValue]?.isConnected = true
+        await spoil(peer.rawValue)
     }
 
     private func spoil(_ number: UInt64) async {
@@ -210,7 +208,8 @@ actor InProcessRoom {
                     localCredentials: member.local.credentials,
                     remote: outcome.remote,
                     receive: outcome.receive,
-                    send: slots
+                    send: slots,
+                    events: self
                 )
             )
         } else {

@@ -47,7 +47,9 @@ private struct APIBench {
         try await bench.test { http in
             let publisher = try await http.publish("/whip/lobby", offer).participant
             let viewer = try await http.watch().participant
-            for peer: UInt64 in [1, 2] { bench.rooms.eventHandler(PeerID(rawValue: peer), .connected(over: .udp)) }
+            for peer: UInt64 in [1, 2] {
+                await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: peer))
+            }
             await bench.rooms.takeEvents()
             try await server.testable.test(live ? .live : .router) { client in
                 try await body(
@@ -187,7 +189,7 @@ struct AdminAPITests {
     @Test func `a pushed message reaches its receivers only`() async throws {
         try await APIBench.run { api in
             let stranger = try await api.bench.test { try await $0.publish("/whip/hall").participant }
-            api.bench.rooms.eventHandler(PeerID(rawValue: 3), .connected(over: .udp))
+            await api.bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 3))
             await api.bench.rooms.takeEvents()
             let members = [api.publisher, api.viewer, stranger]
             var events: [ParticipantEvents] = []

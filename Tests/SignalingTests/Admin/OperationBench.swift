@@ -71,7 +71,7 @@ struct OperationBench {
     }
 
     private func report(_ event: PeerEvent, from peer: PeerID) async {
-        rooms.eventHandler(peer, event)
+        await plane.report(event, from: peer)
         await rooms.takeEvents()
     }
 

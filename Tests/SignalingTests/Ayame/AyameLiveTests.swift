@@ -355,10 +355,10 @@ struct AyameLiveTests {
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 let answer = try await Self.offer(alice, &aliceInput)
                 #expect(answer.contains("a=sendrecv") && answer.contains("a=ice-lite"))
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
+                await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     _ = try await Self.offer(bob, &bobInput)
-                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
+                    await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 2))
                     let (first, second) = (PeerID(rawValue: 1), PeerID(rawValue: 2))
                     try await eventually("both members get both tracks") { await bench.plane.sources.count >= 4 }
                     for mid in ["0", "1"].compactMap(MID.init) {
@@ -389,10 +389,10 @@ struct AyameLiveTests {
         try await withLiveServer(ayame: ayame) { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 let first = try await Self.offer(alice, &aliceInput, #","clientId":"a""#)
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
+                await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     _ = try await Self.offer(bob, &bobInput)
-                    bench.rooms.eventHandler(PeerID(rawValue: 2), .connected(over: .udp))
+                    await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 2))
                     try await eventually("both members get both tracks") { await bench.plane.sources.count >= 4 }
                     let (connects, before) = (await bench.plane.connectCount, await bench.plane.peers)
 
@@ -491,7 +491,7 @@ struct AyameLiveTests {
         try await withLiveServer(ayame: ayame) { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 _ = try await Self.offer(alice, &aliceInput, #","standalone":true"#)
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
+                await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
                 try await alice.send(#"{"type":"connected"}"#)
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "CONNECTED"))
             }
@@ -502,7 +502,7 @@ struct AyameLiveTests {
                     #expect(try await carolInput.message("reject")["reason"] == "full")
                 }
                 #expect(await bench.plane.peers.count == 2)
-                bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+                await bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
                 _ = try await bobInput.message("bye")
             }
             try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }

@@ -178,7 +178,7 @@ struct SessionForwardingTests {
         try await benches[0].test { first in
             _ = try await first.publish()
             let publisher = try #require(await benches[0].plane.peers.keys.first)
-            benches[0].rooms.eventHandler(publisher, .connected(over: .udp))
+            await benches[0].plane.report(.connected(over: .udp), from: publisher)
             await benches[0].rooms.takeEvents()
             try await benches[1].test { second in
                 _ = try await second.watch()

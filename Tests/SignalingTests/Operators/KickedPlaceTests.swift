@@ -27,7 +27,7 @@ struct KickedPlaceTests {
             let sdp = SDPAnswer.make(to: try #require(offer["sdp"]?.string), own: own)
             try await client.send(JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text)
             try await eventually("the plane has the peer") { await bench.plane.peers[PeerID(rawValue: 1)] != nil }
-            bench.rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
+            await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
             let joined = try await input.event("channel.joined")
             return try #require(joined["resume_token"]?.string)
         }

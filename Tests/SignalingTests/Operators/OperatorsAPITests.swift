@@ -39,13 +39,13 @@ import Wire
             let path = "/v1/channels/lobby/members/alice"
             let connecting = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connecting?["state"] == "connecting" && connecting?["connected"] == false)
-            rooms.eventHandler(PeerID(rawValue: 1), .connected(over: .udp))
+            await bench.bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
             await rooms.takeEvents()
             let connected = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connected?["state"] == "connected" && connected?["connected"] == true)
             #expect(connected?["place_ends_at"] == nil)
             let before = rooms.unixSeconds
-            rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+            await bench.bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
             await rooms.takeEvents()
             let member = try await bench.call(.get, path)
             let lost = try #require(member["connections"]?.array?.first)

@@ -43,7 +43,7 @@ struct SoraLiveTests {
     @concurrent private static func connect(_ number: UInt64, _ bench: SignalingBench) async throws {
         let peer = PeerID(rawValue: number)
         try await eventually("the plane has the peer") { await bench.plane.peers[peer] != nil }
-        bench.rooms.eventHandler(peer, .connected(over: .udp))
+        await bench.plane.report(.connected(over: .udp), from: peer)
     }
 
     @Test func `two members are notified of each other's join and leave`() async throws {

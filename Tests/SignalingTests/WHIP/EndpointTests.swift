@@ -277,7 +277,7 @@ struct EndpointTests {
         try await bench.test { http in
             let request = Task { try await http.post("/whip/lobby", Offers.publish) }
             await bench.plane.waitForArrival()
-            bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.setupTimedOut))
+            await bench.plane.report(.closed(.setupTimedOut), from: PeerID(rawValue: 1))
             await bench.rooms.takeEvents()
             await bench.plane.openGate()
             let response = try await request.value

@@ -145,7 +145,7 @@ struct SessionTests {
         try await bench.test { http in
             let session = try await http.publish()
             await bench.plane.lose(PeerID(rawValue: 1))
-            bench.rooms.eventHandler(PeerID(rawValue: 1), .closed(.consentExpired))
+            await bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
             await bench.rooms.takeEvents()
             #expect(try await http.send(.delete, session.path).status == .notFound)
         }
