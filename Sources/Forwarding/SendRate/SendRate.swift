@@ -198,9 +198,11 @@ final class SendRate {
         bounds.usesECN = numbering == .perStream
         let memory = UnsafeMutablePointer<SendController>.allocate(capacity: 1)
         unsafe memory.initialize(to: SendController(bounds, at: Self.microseconds(now)))
-        unsafe memory.pointee.setDemand(Double(demand))
         unsafe controller = memory
+        // The demand plans the first probe, which the maximum bounds.
         setMaximum(maximum, at: now)
+        unsafe memory.pointee.setDemand(Double(demand))
+        decide()
     }
 
     /// Takes the decision of the controller that is in force, after each event that may change it.
