@@ -29,18 +29,26 @@ enum MediaBench {
         turnTLS: TURNTLSSettings? = nil,
         tcp: TCPAdmission? = nil
     ) async throws -> MediaLoop {
-        try await MediaLoop.start(
-            MediaLoopConfiguration(
-                name: "media",
-                certificate: DTLSCertificate.generate(),
-                location: MediaLocation(loop: LoopIndex(rawValue: loop)),
-                turn: turn,
-                turnTLS: turnTLS,
-                tcp: tcp
-            ),
-            listeningOn: texts.compactMap { TransportAddress($0) }
-        )
+        // The system picks UDP ports. Another program may have the TCP port of the same number, so a test picks again.
+        for _ in 0..<20 {
+            let media = try await MediaLoop.start(
+                MediaLoopConfiguration(
+                    name: "media",
+                    certificate: DTLSCertificate.generate(),
+                    location: MediaLocation(loop: LoopIndex(rawValue: loop)),
+                    turn: turn,
+                    turnTLS: turnTLS,
+                    tcp: tcp
+                ),
+                listeningOn: texts.compactMap { TransportAddress($0) }
+            )
+            guard await !media.tcpFailures.isEmpty else { return media }
+            await media.shutdown()
+        }
+        throw PortsTaken()
     }
+
+    struct PortsTaken: Error {}
 
     /// Accepts TURN over TLS with the certificate of tests.
     static func makeAcceptor(_ admission: TCPAdmission) async throws -> TLSAcceptor {
