@@ -10,7 +10,6 @@ package struct SendController: ~Copyable, Sendable {
     private static let pacing = 1.5
     private static let pacingSmooth = 1.1
     private static let pacingMarked = 1.05
-    private static let burst = 0.005
     private static let burstMarked = 0.001
     /// The target may exceed what the media want, so that a probe is not needed for a little more.
     private static let demandMargin = 1.1
@@ -84,7 +83,7 @@ package struct SendController: ~Copyable, Sendable {
             target: target,
             sustainedRate: phase == .drain ? max(target, rateAfterDrain) : target,
             pacingRate: pacingRate(phase),
-            pacingBurst: isMarked ? Self.burstMarked : Self.burst,
+            pacingBurst: isMarked ? Self.burstMarked : SendDecision.burst,
             phase: phase,
             limit: limit,
             busyRate: isCompeting ? nil : busy.rate,

@@ -3,6 +3,9 @@
 ///
 /// A value of its own, because to read one property of a whole controller is to copy all of it (Swift 6.3.1).
 package struct SendDecision: Sendable {
+    /// The usual ``pacingBurst``.
+    static let burst = 0.005
+
     /// For all media, repairs and padding together.
     package var target: Double
     /// What the path carries for longer: the target rate, or, while a queue is drained, what follows that.
@@ -10,7 +13,7 @@ package struct SendDecision: Sendable {
     /// The rate of the pacer.
     package var pacingRate: Double
     /// The time whose bytes may leave at once, in seconds, where the path is full.
-    package var pacingBurst = 0.005
+    package var pacingBurst = Self.burst
     package var phase: Phase
     package var limit: Limit
 

@@ -174,7 +174,7 @@ import Wire
     }
 }
 
-@Suite struct UpgradeBarTests {
+@Suite struct UpgradeBackoffTests {
     /// Fails an upgrade at `second`, and tells how many seconds its like is barred for.
     private func barredSeconds(_ bar: inout UpgradeBackoff, failingAt second: Int) -> Int {
         bar.upgraded(to: 1_000_000, rate: 1_100_000, at: .ms(second * 1_000))

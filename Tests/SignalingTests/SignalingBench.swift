@@ -39,7 +39,7 @@ struct SignalingBench {
         traces: JoinTracer? = nil,
         logger: Logger = Self.quiet,
         onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in },
-        onRelayReport: @escaping @Sendable (CallReport) -> Void = { _ in },
+        onCallReport: @escaping @Sendable (CallReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         let node = cluster?.incarnation ?? .standalone
@@ -53,7 +53,7 @@ struct SignalingBench {
             if case .report(let report) = event { traces?.take(report) }
             onEvent(event)
         }
-        relayCalls = AyameCalls(AyameRooms(onReport: onRelayReport), cluster: relayCluster)
+        relayCalls = AyameCalls(AyameRooms(onReport: onCallReport), cluster: relayCluster)
         server = PublicServer(
             configuration: SignalingConfiguration(
                 port: 0,

@@ -68,6 +68,18 @@ import Wire
         #expect(bucket.take(at: later) == false)
     }
 
+    @Test func `fractions of a token accumulate, and a pause fills at most the burst`() {
+        var bucket = TokenBucket(10, burst: 1)
+        #expect(bucket.take(at: Self.start) == true)
+        #expect(bucket.take(at: Self.start + .milliseconds(99)) == false)
+        #expect(bucket.take(at: Self.start + .milliseconds(150)) == true)
+        #expect(bucket.take(at: Self.start + .milliseconds(249)) == false)
+        #expect(bucket.take(at: Self.start + .milliseconds(250)) == true)
+        let later = Self.start + .seconds(360_000)
+        #expect(bucket.take(at: later) == true)
+        #expect(bucket.take(at: later) == false)
+    }
+
     @Test func `another rate holds from the next call on`() {
         var bucket = TokenBucket(10)
         #expect(bucket.take(10, at: Self.start) == true)

@@ -144,7 +144,7 @@ final class SendRate {
     }
 
     /// The time whose bytes may leave at once on a full path, where a burst is a queue.
-    var tightBurst: Interval { Interval(nanoseconds: Int64(decision.pacingBurst * 1e9)) }
+    var tightBurst: Interval { .seconds(decision.pacingBurst) }
     /// Packets go out marked as ECN-capable: the peer reports on the marks, and no report has shown that they get lost.
     var marksPackets: Bool { numbering == .perStream && decision.marksPackets }
     /// The path is known to carry this and no more, bit/s; `nil` while it is not full.

@@ -14,7 +14,7 @@ struct AyameCallsTests {
     private let a: AyameCalls
     private let b: AyameCalls
     private let c: AyameCalls
-    private let kept = KeptRelayReports()
+    private let kept = KeptCallReports()
 
     init() {
         (a, b, c) = (nodes.add("a", onReport: kept), nodes.add("b"), nodes.add("c"))

@@ -72,8 +72,8 @@ struct AyameLiveTests {
         ] as [(String?, String)]
     )
     func `a direct call is reported, with the reason of its end`(last: String?, reason: String) async throws {
-        let kept = KeptRelayReports()
-        try await withLiveServer(onRelayReport: kept.add) { _, port, _ in
+        let kept = KeptCallReports()
+        try await withLiveServer(onCallReport: kept.add) { _, port, _ in
             try await Self.call(to: port) { _, aliceInput, bob, _ in
                 if let last { try await bob.send(last) } else { try await bob.send(.connectionClose, []) }
                 _ = try await aliceInput.message("bye")

@@ -6,7 +6,7 @@ import Testing
 @testable import Signaling
 
 /// Keeps the reports of the relay.
-final class KeptRelayReports: Sendable {
+final class KeptCallReports: Sendable {
     private let reports = Mutex<[CallReport]>([])
     var all: [CallReport] { reports.withLock { $0 } }
     func add(_ report: CallReport) { reports.withLock { $0.append(report) } }
@@ -24,8 +24,8 @@ final class KeptRelayReports: Sendable {
 }
 
 /// The reports of direct calls, and the events that are made of them.
-@Suite struct RelayReportTests {
-    private let kept = KeptRelayReports()
+@Suite struct CallReportTests {
+    private let kept = KeptCallReports()
     private let rooms: AyameRooms
 
     init() {

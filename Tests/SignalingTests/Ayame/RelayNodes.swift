@@ -43,7 +43,7 @@ final class RelayNodes: Sendable {
     func add(
         _ node: CallNode,
         acceptTimeout: Duration = .seconds(3_600),
-        onReport: KeptRelayReports? = nil
+        onReport: KeptCallReports? = nil
     ) -> AyameCalls {
         let rooms = AyameRooms { onReport?.add($0) }
         let calls = AyameCalls(rooms, cluster: cluster(of: node), acceptTimeout: acceptTimeout)

@@ -22,7 +22,7 @@ func withLiveServer<Value: Sendable>(
     relayCluster: (any CallCluster)? = nil,
     now: (@Sendable () -> Instant)? = nil,
     traces: JoinTracer? = nil,
-    onRelayReport: @escaping @Sendable (CallReport) -> Void = { _ in },
+    onCallReport: @escaping @Sendable (CallReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
     let (ports, announce) = AsyncStream.makeStream(of: Int.self)
@@ -39,7 +39,7 @@ func withLiveServer<Value: Sendable>(
         relayCluster: relayCluster,
         now: now,
         traces: traces,
-        onRelayReport: onRelayReport
+        onCallReport: onCallReport
     ) { announce.yield($0) }
     let group = ServiceGroup(
         services: [RoomsService(bench.rooms), bench.server],

@@ -5,9 +5,7 @@ import Wire
 struct DeadlineTimer {
     private var armed: (deadline: Instant, task: Scheduled<Void>)?
 
-    static var now: Instant {
-        Instant(nanoseconds: Int64(clamping: NIODeadline.now().uptimeNanoseconds))
-    }
+    static var now: Instant { Instant(.now()) }
 
     /// Replaces the deadline; `nil` for none.
     /// - Parameter action: runs once, on the event loop. It calls ``fired()`` before the next deadline is set.
@@ -27,4 +25,9 @@ struct DeadlineTimer {
         armed?.task.cancel()
         armed = nil
     }
+}
+
+extension Instant {
+    /// NIO's clock is the monotonic clock of the machine, as that of the media loops.
+    init(_ deadline: NIODeadline) { self.init(nanoseconds: Int64(clamping: deadline.uptimeNanoseconds)) }
 }

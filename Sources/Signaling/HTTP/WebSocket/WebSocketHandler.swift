@@ -93,7 +93,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
         self.writer = writer
         self.inbound = inbound
         self.arrived = arrived
-        cheapFrames = TokenBucket(limits.cheapFramesPerSecond, burst: limits.cheapFrameBurst)
+        cheapFrames = TokenBucket(max(limits.cheapFramesPerSecond, 1), burst: limits.cheapFrameBurst)
     }
 
     func handlerAdded(context: ChannelHandlerContext) {
@@ -151,8 +151,7 @@ final class WebSocketHandler: ChannelDuplexHandler {
     }
 
     private func takeFrame(_ context: ChannelHandlerContext) -> Bool {
-        let now = Instant(nanoseconds: Int64(clamping: context.eventLoop.now.uptimeNanoseconds))
-        return cheapFrames.take(at: now)
+        cheapFrames.take(at: Instant(context.eventLoop.now))
     }
 
     /// Closes without waiting for the client's Close, which follows all the frames that it already sent.

@@ -6,10 +6,10 @@ import Testing
 @testable import Signaling
 
 extension WebSocketHandlerTests {
-    private func smallBudget() -> WebSocketLimits {
+    private func smallBudget(perSecond: Int = 1) -> WebSocketLimits {
         var limits = WebSocketLimits()
         limits.cheapFrameBurst = 10
-        limits.cheapFramesPerSecond = 1
+        limits.cheapFramesPerSecond = perSecond
         return limits
     }
 
@@ -33,8 +33,11 @@ extension WebSocketHandlerTests {
         #expect(!bench.channel.isActive, "the client's Close is not waited for")
     }
 
-    @Test func `pings and small fragments at a normal rate are always permitted`() throws {
-        let bench = try Bench(smallBudget())
+    @Test(arguments: [1, 0])
+    func `pings and small fragments at a normal rate are always permitted, and a rate of zero counts as one`(
+        rate: Int
+    ) throws {
+        let bench = try Bench(smallBudget(perSecond: rate))
         for _ in 0..<200 {
             try bench.receive(.ping, [1])
             bench.loop.advanceTime(by: .seconds(1))
