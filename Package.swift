@@ -424,7 +424,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             target.sources = [
                 "Admin/SignalingStatistics.swift", "Ayame/AyameClientMessage.swift", "Ayame/AyameConfiguration.swift",
                 "HTTP/WebSocket/WebSocketClose.swift",
-                "Sora/ChannelRequest.swift", "Sora/MetadataChange.swift", "Sora/SoraClientMessage.swift",
+                "Sora/ChannelRequest.swift", "Sora/JSONObjectWriter.swift", "Sora/MetadataChange.swift",
+                "Sora/SoraClientMessage.swift",
                 "Sora/SoraClose.swift", "Sora/SoraCodecs.swift", "Sora/SoraConnect.swift", "Sora/SoraRPC.swift",
             ]
         default: break

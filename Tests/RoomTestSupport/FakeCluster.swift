@@ -10,7 +10,7 @@ package final class FakeCluster: Sendable {
         case tell(ChannelName)
         case news(ChannelUpdate, ChannelName)
         case message(RelayedMessage, ChannelName)
-        case request(MemberRequest, ChannelName)
+        case command(ChannelCommand, ChannelName)
         case lost(ChannelName)
     }
     fileprivate struct Way: Hashable {
@@ -23,6 +23,7 @@ package final class FakeCluster: Sendable {
         var members: [ChannelName: Set<NodeIncarnation>] = [:]
         var messages: [Way: [Message]] = [:]
         var cut: Set<Way> = []
+        var refusals: [RoomError] = []
     }
     private let state = Mutex(State())
 
@@ -78,10 +79,22 @@ package final class FakeCluster: Sendable {
             }
         }
 
-        func send(_ request: MemberRequest, of channel: ChannelName, to other: NodeIncarnation) {
-            cluster.state.withLock { $0.send(.request(request, channel), from: node, to: other) }
+        func send(_ command: ChannelCommand, of channel: ChannelName, to other: NodeIncarnation) {
+            cluster.state.withLock { $0.send(.command(command, channel), from: node, to: other) }
+        }
+
+        func refuse(
+            _ command: ChannelCommand,
+            of channel: ChannelName,
+            to other: NodeIncarnation,
+            because error: RoomError
+        ) {
+            cluster.state.withLock { $0.refusals.append(error) }
         }
     }
+
+    /// Why nodes refused commands of others.
+    package var refusals: [RoomError] { state.withLock { $0.refusals } }
 
     /// Loses all messages between two nodes from now on; ``heal(_:_:)`` ends it.
     package func cut(_ one: NodeIncarnation, _ other: NodeIncarnation) {
@@ -121,7 +134,7 @@ package final class FakeCluster: Sendable {
         case .tell(let channel): _ = await receiver.tell(way.from, of: channel)
         case .news(let news, let channel): await receiver.received(news, of: channel, from: way.from)
         case .message(let message, let channel): await receiver.received(message, of: channel, from: way.from)
-        case .request(let request, let channel): await receiver.received(request, of: channel)
+        case .command(let command, let channel): await receiver.received(command, of: channel, from: way.from)
         case .lost(let channel): await receiver.lost(way.from, of: channel)
         }
         return true

@@ -399,13 +399,19 @@ struct ClusterRoomsTests {
 
     @Test func `an operator asks any node`() async throws {
         let bench = ClusterBench(2)
-        let publisher = try await bench.join(.sendonly, at: 0) { $0.clientID = "p" }
+        let publisher = try await bench.join(.sendonly, at: 0) { request in
+            request.clientID = "p"
+            request.expiry = AccessExpiry(unixSeconds: 1_700_000_500)
+        }
         _ = try await bench.join(.recvonly, at: 1)
         await bench.settle()
         let rooms = bench.nodes[1].rooms
-        try await rooms.requestKeyFrame(of: publisher.participant)
-        try await rooms.setMuted(true, kinds: [.video], of: "p", in: Self.channel)
+        try await rooms.perform(.requestKeyFrames(of: publisher.participant), in: Self.channel)
+        try await rooms.perform(.setMuted(true, kinds: [.video], of: .user("p")), in: Self.channel)
+        let later = AccessExpiry(unixSeconds: 1_700_009_000)
+        try await rooms.perform(.extendAccess(of: publisher.participant, until: later), in: Self.channel)
         await bench.settle()
+        #expect(await bench.nodes[0].rooms.connection(of: publisher.participant)?.expiry == later)
         #expect(await bench.nodes[0].bench.plane.keyFrameRequests == [publisher.peer])
         #expect(await bench.nodes[0].rooms.connection(of: publisher.participant)?.muted == [.video])
         #expect(await rooms.connection(of: publisher.participant)?.muted == [.video])
@@ -423,8 +429,8 @@ struct ClusterRoomsTests {
         await bench.settle()
         let (rooms, id) = (bench.nodes[0].rooms, member.participant)
         for number in 1...100 {
-            try await rooms.setMuted(number.isMultiple(of: 2), kind: .video, of: id, by: .member)
-            try await rooms.changeMetadata("\(number)", of: id, isPushed: false)
+            try await rooms.perform(.setMuted(number.isMultiple(of: 2), kinds: [.video], of: .participant(id)), by: id)
+            try await rooms.perform(.setMetadata(json: "\(number)", of: id, push: nil), by: id)
         }
         var generator = SeededGenerator(seed: 1)
         var messages = 0
@@ -442,23 +448,27 @@ struct ClusterRoomsTests {
         let viewer = try await bench.join(.recvonly, at: 1) { $0.clientID = "v" }
         await bench.settle()
         let rooms = bench.nodes[0].rooms
-        try await rooms.requestHeight(180, receiver: viewer.participant, sender: nil)
+        let height = ChannelCommand.requestHeight(180, receiver: viewer.participant, sender: nil)
+        try await rooms.perform(height, in: Self.channel)
         await bench.settle()
         let slot = TrackID(peer: viewer.peer, mid: RoomsBench.mid)
         #expect(await bench.nodes[1].bench.plane.preferences[slot]?.height == 180)
         for (isSubscribed, source) in [(false, nil), (true, bench.track(of: publisher))] {
             let selection = SubscriptionSelection(kind: .video)
-            #expect(try await rooms.subscribe(isSubscribed, to: selection, of: "v", in: Self.channel) == 1)
+            let command = ChannelCommand.subscribe(isSubscribed, to: selection, receiver: .user("v"))
+            #expect(try await rooms.perform(command, in: Self.channel).participants == [viewer.participant])
             await bench.settle()
             #expect(await bench.source(of: viewer, at: 1) == source)
         }
         await #expect(throws: RoomError.spotlightUnused) {
-            try await rooms.resetSpotlightLayers(receiver: viewer.participant, sender: nil)
+            let reset = ChannelCommand.requestSpotlightLayers(nil, receiver: viewer.participant, sender: nil)
+            try await rooms.perform(reset, in: Self.channel)
         }
         let ids = [(publisher.participant, nil), (viewer.participant, viewer.participant)]
         for (receiver, sender) in ids as [(ParticipantID, ParticipantID?)] {
             await #expect(throws: RoomError.participantUnknown) {
-                try await bench.nodes[1].rooms.requestLayer(.nothing, receiver: receiver, sender: sender)
+                let command = ChannelCommand.requestLayer(.nothing, receiver: receiver, sender: sender)
+                try await bench.nodes[1].rooms.perform(command, in: Self.channel)
             }
         }
     }
@@ -477,11 +487,12 @@ struct ClusterRoomsTests {
             await bench.settle()
         }
         let rooms = bench.nodes[0].rooms
-        #expect(try await rooms.push("1", to: .channel(Self.channel, nil)) == 2)
-        #expect(try await rooms.push("2", to: .connection(Self.channel, members[1].id)) == 1)
-        try await rooms.focus(members[1].id, in: Self.channel, isFixed: true)
+        let all = ChannelCommand.push(json: "1", to: .all)
+        #expect(try await rooms.perform(all, in: Self.channel).participants == members.map(\.id))
+        try await rooms.perform(.push(json: "2", to: .participants([members[1].id])), in: Self.channel)
+        try await rooms.perform(.focus(members[1].id, isFixed: true), in: Self.channel)
         await bench.settle()
-        try await rooms.unfocus(members[1].id, in: Self.channel)
+        try await rooms.perform(.unfocus(members[1].id), in: Self.channel)
         await bench.settle()
         await bench.nodes[1].rooms.end(members[1].id, reason: .left)
         var seen: [String] = []
@@ -545,18 +556,34 @@ struct ClusterRoomsTests {
         let viewer = try await bench.join(.recvonly, at: 1)
         await bench.settle()
         let filter = ForwardingFilter(rules: [[.init(field: .kind, operator: .isIn, values: ["video"])]])
-        try await bench.nodes[0].rooms.createFilter(filter, in: .channel(Self.channel))
+        try await bench.nodes[0].rooms.perform(.createFilter(filter, scope: .channel), in: Self.channel)
         await bench.settle()
-        #expect(try await bench.nodes[1].rooms.filters(of: .channel(Self.channel)) == [filter])
+        #expect(try await bench.nodes[1].rooms.filters(of: .channel, in: Self.channel) == [filter])
         #expect(await bench.source(of: viewer, at: 1) == nil)
         let late = try await bench.join(.recvonly, at: 2)
         await bench.settle()
         #expect(await bench.source(of: late, at: 2) == nil)
-        try await bench.nodes[2].rooms.deleteFilter(filter.name, in: .channel(Self.channel))
+        let delete = ChannelCommand.deleteFilter(name: filter.name, scope: .channel, expected: nil)
+        try await bench.nodes[2].rooms.perform(delete, in: Self.channel)
         await bench.settle()
         for (resource, node) in [(viewer, 1), (late, 2)] {
             #expect(await bench.source(of: resource, at: node) == bench.track(of: publisher))
         }
+    }
+
+    @Test func `a node that refuses its part of a command says so`() async throws {
+        let bench = ClusterBench(2)
+        let publisher = try await bench.join(.sendonly, at: 0)
+        _ = try await bench.join(.recvonly, at: 0)
+        _ = try await bench.join(.recvonly, at: 1)
+        await bench.settle()
+        // The other node has not heard of its end yet.
+        await bench.leave(publisher, at: 0)
+        let command = ChannelCommand.requestKeyFrames(of: publisher.participant)
+        let elsewhere = ChannelName("elsewhere")!
+        await bench.nodes[0].rooms.received(command, of: Self.channel, from: bench.nodes[1].incarnation)
+        await bench.nodes[0].rooms.received(command, of: elsewhere, from: bench.nodes[1].incarnation)
+        #expect(bench.cluster.refusals == [.participantUnknown, .channelUnknown])
     }
 
     @Test func `a host of another node becomes audience and host again`() async throws {
@@ -569,7 +596,8 @@ struct ClusterRoomsTests {
         let viewer = try await bench.join(.recvonly, at: 1)
         await bench.settle()
         for (role, source) in [(ChannelRole.audience, nil), (.host, bench.track(of: host))] {
-            try await bench.nodes[1].rooms.changeRole(of: host.participant, to: role, by: .operator)
+            let command = ChannelCommand.setRole(role, of: .participant(host.participant))
+            try await bench.nodes[1].rooms.perform(command, in: Self.channel)
             await bench.settle()
             #expect(await bench.source(of: viewer, at: 1) == source)
             #expect(await bench.nodes[0].rooms.connection(of: host.participant)?.channelRole == role)
@@ -688,14 +716,14 @@ struct ClusterRoomsTests {
         func focused(at node: Int) async -> [ParticipantID]? {
             await bench.model(at: node)?.state.session?.speakers.focused
         }
-        try await bench.nodes[0].rooms.focus(second.participant, in: Self.channel, isFixed: true)
+        try await bench.nodes[0].rooms.perform(.focus(second.participant, isFixed: true), in: Self.channel)
         await bench.settle()
         _ = try await bench.join(.recvonly, at: 2, spotlight)
         await bench.settle()
         for node in 0..<3 { #expect(await focused(at: node) == [second.participant], "node \(node)") }
         // Any node changes it.
-        try await bench.nodes[2].rooms.focus(first.participant, in: Self.channel, isFixed: true)
-        try await bench.nodes[2].rooms.unfocus(second.participant, in: Self.channel)
+        try await bench.nodes[2].rooms.perform(.focus(first.participant, isFixed: true), in: Self.channel)
+        try await bench.nodes[2].rooms.perform(.unfocus(second.participant), in: Self.channel)
         await bench.settle()
         _ = try await bench.join(.recvonly, at: 3, spotlight)
         await bench.settle()

@@ -187,7 +187,7 @@ struct DataChannelTests {
         await bench.rooms.takeEvents()
         await bench.rooms.settle()
         #expect(await messages(bench, to: receiver, 1).count == count)
-        #expect(loop.jobCount - before >= count / ChannelActor.dataWorkPerJob)
+        #expect(loop.jobCount - before >= count / Channel.dataWorkPerJob)
     }
 
     @Test func `messages go to all others with the label, by their directions`() async throws {

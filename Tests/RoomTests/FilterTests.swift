@@ -178,7 +178,7 @@ struct FilterTests {
         let sender = try bench.member(.sendrecv)
         let viewer = try bench.member(.recvonly)
         let slots = try bench.see(sender, by: viewer)
-        let scope = FilterScope.connection(ModelBench.channel, viewer)
+        let scope = FilterScope.participant(viewer)
         let news = { (isBlocked: Bool) in
             ChannelModel.Effect.notify(
                 .forwarding(isBlocked: isBlocked, kind: .video, source: sender, destination: viewer),
@@ -188,11 +188,13 @@ struct FilterTests {
         let connect = { (source: PlacedTrack?) in
             ChannelModel.Effect.connect(slot: slots.video, to: source, location: bench.location(viewer))
         }
-        #expect(try bench.model.filterCreated(Self.noVideo, in: scope) == [news(true), connect(nil)])
+        #expect(try bench.model.perform(.createFilter(Self.noVideo, scope: scope)) == [news(true), connect(nil)])
         #expect(bench.slot(slots.audio)?.source != nil)
         let placed = bench.placed(sender, ModelBench.video)
         #expect(
-            try bench.model.filterDeleted("no video", in: scope, expected: nil) == [news(false), connect(placed)]
+            try bench.model.perform(.deleteFilter(name: "no video", scope: scope, expected: nil)) == [
+                news(false), connect(placed),
+            ]
         )
     }
 
@@ -231,21 +233,21 @@ struct FilterTests {
         let whep = try bench.viewer()
         let slots = try bench.see(sender, by: viewer)
         #expect(bench.slot(slots.audio)?.source == nil && bench.slot(slots.video)?.source != nil)
-        _ = try bench.model.filterCreated(Self.noVideo, in: .channel(ModelBench.channel))
+        _ = try bench.model.perform(.createFilter(Self.noVideo, scope: .channel))
         #expect(bench.slot(slots.audio)?.source == nil && bench.slot(slots.video)?.source == nil)
         #expect(bench.sources(of: whep) == [sender, nil], "it is for every receiver")
-        #expect(try bench.model.filters(of: .channel(ModelBench.channel)) == [Self.noVideo])
-        #expect(try bench.model.filters(of: .connection(ModelBench.channel, viewer)) == [Self.onlyVideo])
+        #expect(try bench.model.filters(of: .channel) == [Self.noVideo])
+        #expect(try bench.model.filters(of: .participant(viewer)) == [Self.onlyVideo])
     }
 
     @Test func `a channel's filters end with its session`() throws {
         var bench = ModelBench()
         let listener = ListenerID(rawValue: 1)
         try bench.model.listenerArrived(listener, at: ModelBench.channel)
-        let scope = FilterScope.channel(ModelBench.channel)
-        #expect(throws: RoomError.channelUnknown) { try bench.model.filterCreated(Self.noVideo, in: scope) }
+        let scope = FilterScope.channel
+        #expect(throws: RoomError.channelUnknown) { try bench.model.perform(.createFilter(Self.noVideo, scope: scope)) }
         let first = try bench.member(.sendonly)
-        _ = try bench.model.filterCreated(Self.noVideo, in: scope)
+        _ = try bench.model.perform(.createFilter(Self.noVideo, scope: scope))
         _ = bench.model.left(first, reason: .left)
         _ = try bench.member(.sendonly)
         #expect(try bench.model.filters(of: scope) == [])
@@ -258,15 +260,15 @@ struct FilterTests {
         let elsewhere = try bench.member(.recvonly, in: ChannelName("elsewhere")!)
         for id in [sender, elsewhere] {
             #expect(throws: RoomError.participantUnknown) {
-                try bench.model.filterCreated(Self.noVideo, in: .connection(name, id))
+                try bench.model.perform(.createFilter(Self.noVideo, scope: .participant(id)))
             }
         }
         let strange = ChannelSessionID(using: &bench.generator)
         #expect(throws: RoomError.sessionUnknown) {
-            try bench.model.filterCreated(Self.noVideo, in: .channel(name), session: strange)
+            try bench.model.perform(.createFilter(Self.noVideo, scope: .channel), session: strange)
         }
         let session = try #require(bench.model.session(of: name)?.id)
-        _ = try bench.model.filterCreated(Self.noVideo, in: .channel(name), session: session)
+        _ = try bench.model.perform(.createFilter(Self.noVideo, scope: .channel), session: session)
         var request = JoinRequest(channel: name, role: .recvonly, filters: [Self.noVideo, Self.noVideo])
         #expect(throws: RoomError.filterExists) { try bench.reserve(request) }
         request.filters = []

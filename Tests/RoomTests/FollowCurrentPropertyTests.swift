@@ -47,7 +47,7 @@ struct FollowCurrentPropertyTests {
                     run.expect(location == bench.locations[peer], "the location of \(peer)")
                     run.expect(plane.remove(peer) != nil, "each peer is removed once")
                 case .limitSending, .ended, .interrupted, .channelChanged, .streamsChanged, .connected, .notify,
-                    .report, .checkTransport, .unusedLayersChanged, .request:
+                    .report, .checkTransport, .unusedLayersChanged, .request, .push, .requestKeyFrames:
                     break
                 }
             }

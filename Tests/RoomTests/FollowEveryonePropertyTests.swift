@@ -304,11 +304,11 @@ extension PropertyWorld {
         case 0:
             run.note("\(id) loses the focus")
             sessions[name]?.turns.append(.dismissed(id))
-            perform(try model.unfocusRequested(id, in: name))
+            perform(try model.perform(.unfocus(id), in: name))
         case let choice:
             run.note("\(id) gets the focus\(choice == 1 ? " for good" : "")")
             sessions[name]?.turns.append(.put(id, isFixed: choice == 1))
-            perform(try model.focusRequested(id, in: name, isFixed: choice == 1))
+            perform(try model.perform(.focus(id, isFixed: choice == 1), in: name))
         }
     }
 
@@ -318,14 +318,14 @@ extension PropertyWorld {
         guard sessions[name] != nil else { return }
         run.note("\(name) has \(number) in the spotlight")
         sessions[name]?.number = number
-        perform(try model.spotlightNumberChanged(of: name, to: number))
+        perform(try model.perform(.setSpotlightNumber(number), in: name))
     }
 
     private mutating func changeFilters(using generator: inout SeededGenerator) {
         guard let id = pick(using: &generator, { $1.request.role.watches }), let name = people[id]?.request.channel
         else { return }
         let isOfChannel = Bool.random(using: &generator)
-        let scope = isOfChannel ? FilterScope.channel(name) : .connection(name, id)
+        let scope = isOfChannel ? FilterScope.channel : .participant(id)
         var list = (isOfChannel ? sessions[name]?.filters : people[id]?.request.filters) ?? []
         let filter = filter(using: &generator)
         run.note("\(scope) has filter \(filter.name) changed")
@@ -334,12 +334,13 @@ extension PropertyWorld {
         list.removeAll { $0.name == filter.name }
         if !isThere {
             list.append(filter)
-            effects = (try? model.filterCreated(filter, in: scope)) ?? []
+            effects = (try? model.perform(.createFilter(filter, scope: scope), in: name)) ?? []
         } else if Bool.random(using: &generator) {
             list.append(filter)
-            effects = (try? model.filterUpdated(filter, in: scope, expected: nil)) ?? []
+            effects = (try? model.perform(.updateFilter(filter, scope: scope, expected: nil), in: name)) ?? []
         } else {
-            effects = (try? model.filterDeleted(filter.name, in: scope, expected: nil)) ?? []
+            effects =
+                (try? model.perform(.deleteFilter(name: filter.name, scope: scope, expected: nil), in: name)) ?? []
         }
         if isOfChannel { sessions[name]?.filters = list } else { people[id]?.request.filters = list }
         perform(effects)
@@ -443,7 +444,7 @@ extension PropertyWorld {
             }
         }
         let effects = try? model.change(of: id) { model throws(RoomError) in
-            try model.muteRequested(isMuted, kind, of: id, by: isOwn ? .member : .operator)
+            try model.muteRequested(isMuted, [kind], of: id, by: isOwn ? .member : .operator)
         }
         expect((effects != nil) == isPermitted, "who may be muted")
         perform(effects ?? [])

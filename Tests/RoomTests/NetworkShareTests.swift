@@ -247,13 +247,13 @@ struct FilterCostTests {
         }
         var speaking: [ParticipantID] = []
         for _ in 0..<speakers { speaking.append(try bench.member(.sendonly)) }
-        _ = try bench.model.filterCreated(ForwardingFilter(rules: rules), in: .channel(ModelBench.channel))
+        _ = try bench.model.perform(.createFilter(ForwardingFilter(rules: rules), scope: .channel))
         let slots = speaking.flatMap { bench.slots(for: $0) }
         for viewer in people { _ = try bench.model.slotsChanged(of: viewer, add: slots, remove: []) }
         var last = bench.model.workDone
         for round in 0..<200 {
             let id = speaking[round % speakers]
-            _ = try bench.model.focusRequested(id, in: ModelBench.channel, isFixed: false)
+            _ = try bench.model.perform(.focus(id, isFixed: false))
         }
         // For two senders each viewer visits two slots, and the speakers are notified.
         #expect(bench.model.workDone - last <= 200 * 2 * (3 * viewers + speakers), "\(bench.model.workDone - last)")
@@ -268,16 +268,15 @@ struct FilterCostTests {
             var bench = ModelBench()
             let sender = try bench.member(.sendonly)
             let viewer = try bench.viewer()
-            let scope: FilterScope =
-                isOfChannel ? .channel(ModelBench.channel) : .connection(ModelBench.channel, viewer)
+            let scope: FilterScope = isOfChannel ? .channel : .participant(viewer)
             #expect(bench.sources(of: viewer) == [sender, sender])
-            _ = try bench.model.filterCreated(block, in: scope)
+            _ = try bench.model.perform(.createFilter(block, scope: scope))
             #expect(bench.sources(of: viewer) == [sender, nil])
             let second = try bench.member(.sendonly)
             #expect(bench.sources(of: viewer) == [second, nil])
             _ = bench.model.left(second, reason: .left)
             #expect(bench.sources(of: viewer) == [sender, nil])
-            _ = try bench.model.filterDeleted(block.name, in: scope, expected: nil)
+            _ = try bench.model.perform(.deleteFilter(name: block.name, scope: scope, expected: nil))
             #expect(bench.sources(of: viewer) == [sender, sender])
         }
     }

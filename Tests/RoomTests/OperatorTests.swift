@@ -291,10 +291,17 @@ extension SynchronousNode {
         of user: String,
         in channel: ChannelName = ModelBench.channel
     ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+        try changed(.setRole(role, of: .user(user)), in: channel)
+    }
+
+    mutating func changed(
+        _ command: ChannelCommand,
+        in channel: ChannelName = ModelBench.channel
+    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
         var changed = 0
         let effects = try change(channel) { model throws(RoomError) in
-            let result = try model.roleRequested(role, ofUser: user)
-            changed = result.changed
+            let result = try model.perform(command, by: .operator)
+            changed = result.reply.participants.count
             return result.effects
         }
         return (changed, effects)
@@ -305,12 +312,6 @@ extension SynchronousNode {
         _ kinds: Set<MediaKind>,
         of user: String
     ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
-        var changed = 0
-        let effects = try change(ModelBench.channel) { model throws(RoomError) in
-            let result = try model.muteRequested(isMuted, kinds, ofUser: user)
-            changed = result.changed
-            return result.effects
-        }
-        return (changed, effects)
+        try changed(.setMuted(isMuted, kinds: kinds, of: .user(user)))
     }
 }

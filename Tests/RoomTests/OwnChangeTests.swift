@@ -170,7 +170,7 @@ struct OwnChangeTests {
         let member = try bench.member(.sendrecv) { $0.options = Self.plain }
         let put = { (bench: inout ModelBench, json: String, isPushed: Bool) throws -> [ChannelModel.Effect] in
             try bench.model.change(of: member) { model throws(RoomError) in
-                try model.metadataChanged(to: json, of: member, isPushed: isPushed)
+                try model.metadataChanged(to: json, of: member, push: isPushed ? "{}" : nil)
             }
         }
         for number in 1...10 { _ = try put(&bench, "\(number)", true) }
@@ -234,13 +234,13 @@ struct OwnChangeTests {
         _ = try await rooms.activate(reservation, remote: RoomsBench.remote, firstMediaKind: .audio, mids: [])
         let id = reservation.participant
         for number in 1...13 {
-            try await rooms.setMuted(!number.isMultiple(of: 2), kind: .audio, of: id, by: .member)
+            try await rooms.perform(.setMuted(!number.isMultiple(of: 2), kinds: [.audio], of: .participant(id)), by: id)
         }
         await #expect(throws: RoomError.changesTooFrequent) {
-            try await rooms.changeRole(of: id, to: .host, by: .member)
+            try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
         }
         await #expect(throws: RoomError.changesTooFrequent) {
-            try await rooms.changeMetadata("1", of: id, isPushed: true)
+            try await rooms.perform(.setMetadata(json: "1", of: id, push: "{}"), by: id)
         }
         #expect(await rooms.limitedChanges == [.delayed: 3, .refused: 2])
         // The place among the node's publishers is given back.

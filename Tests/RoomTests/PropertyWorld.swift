@@ -297,7 +297,7 @@ extension PropertyWorld {
                 checkNews(content, ids)
                 for id in ids { updateView(of: id, content) }
             case .limitSending, .removePeer, .interrupted, .channelChanged, .connected, .report, .checkTransport,
-                .unusedLayersChanged, .request:
+                .unusedLayersChanged, .request, .push, .requestKeyFrames:
                 break
             }
         }

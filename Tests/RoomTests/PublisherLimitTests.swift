@@ -74,13 +74,13 @@ import Wire
         let id = reservation.participant
         let publisher = try await rooms.reserve(request(in: Self.hall))
         await #expect(throws: RoomError.nodePublishersFull) {
-            try await rooms.changeRole(of: id, to: .host, by: .member)
+            try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
         }
         await rooms.cancel(publisher)
-        try await rooms.changeRole(of: id, to: .host, by: .member)
-        try await rooms.changeRole(of: id, to: .host, by: .member)
+        try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
+        try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
         await #expect(throws: RoomError.nodePublishersFull) { try await rooms.reserve(request(in: Self.hall)) }
-        try await rooms.changeRole(of: id, to: .audience, by: .operator)
+        try await rooms.perform(.setRole(.audience, of: .participant(id)), in: Self.lobby)
         _ = try await rooms.reserve(request(in: Self.hall))
         await rooms.shutdown()
         #expect(await rooms.isEmpty)

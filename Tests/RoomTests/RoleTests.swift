@@ -208,7 +208,7 @@ extension SynchronousNode {
     mutating func changeRole(
         of id: ParticipantID,
         to role: ChannelRole,
-        by initiator: Initiator = .member
+        by initiator: Initiator.Kind = .member
     ) throws(RoomError) -> [Effect] {
         try change(of: id) { model throws(RoomError) in try model.roleRequested(role, of: id, by: initiator) }
     }
@@ -217,8 +217,9 @@ extension SynchronousNode {
         _ isMuted: Bool,
         _ kind: MediaKind,
         of id: ParticipantID,
-        by initiator: Initiator
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> [Effect] {
-        try change(of: id) { model throws(RoomError) in try model.muteRequested(isMuted, kind, of: id, by: initiator) }
+        try change(of: id) { model throws(RoomError) in try model.muteRequested(isMuted, [kind], of: id, by: initiator)
+        }
     }
 }

@@ -132,7 +132,7 @@ struct RoomsSignalingTests {
         let bench = RoomsBench()
         let first = try await bench.member(.sendrecv)
         let second = try await bench.member(.sendrecv)
-        try await bench.rooms.push("{}", to: .connection(RoomsBench.channel, first.id))
+        try await bench.rooms.perform(.push(json: "{}", to: .participants([first.id])), in: RoomsBench.channel)
         await bench.rooms.end(second.id, reason: .left)
         await bench.rooms.end(first.id, reason: .disconnectedByOperator)
         var told: [String] = []
@@ -193,7 +193,7 @@ struct RoomsSignalingTests {
         let quick = try await bench.member(.recvonly)
         var iterator = quick.events.makeAsyncIterator()
         for _ in 0..<20 {
-            try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil))
+            try await bench.rooms.perform(.push(json: "1", to: .all), in: RoomsBench.channel)
             while let event = await iterator.next() {
                 if case .push = event { break }
             }
@@ -208,7 +208,7 @@ struct RoomsSignalingTests {
         let bench = RoomsBench(limits: RoomLimits(eventsWaitingMax: 5))
         let (session, viewer) = try await bench.join(.recvonly)
         await bench.report(.connected(over: .udp), from: viewer.peer)
-        for _ in 0..<20 { try await bench.rooms.push("1", to: .channel(RoomsBench.channel, nil)) }
+        for _ in 0..<20 { try await bench.rooms.perform(.push(json: "1", to: .all), in: RoomsBench.channel) }
         #expect(await bench.rooms.resource(session) != nil)
         await bench.rooms.shutdown()
         await bench.expectNothingLeft()
@@ -219,15 +219,21 @@ struct RoomsSignalingTests {
         let sender = try await bench.member(.sendonly) { $0.clientID = "one" }
         let viewer = try await bench.member(.recvonly)
         let (rooms, name) = (bench.rooms, RoomsBench.channel)
-        #expect(try await rooms.push("1", to: .channel(name, .sendonly)) == 1)
-        #expect(try await rooms.push("1", to: .client(name, "one")) == 1)
-        #expect(try await rooms.push("1", to: .client(name, "two")) == 0)
-        let elsewhere = ChannelName("elsewhere")!
-        await #expect(throws: RoomError.channelUnknown) { try await rooms.push("1", to: .channel(elsewhere, nil)) }
-        await #expect(throws: RoomError.channelUnknown) {
-            try await rooms.push("1", to: .connection(elsewhere, viewer.id))
+        let selections: [(ChannelCommand.Selection, [ParticipantID])] = [
+            (.role(.sendonly), [sender.id]), (.user("one"), [sender.id]), (.user("two"), []),
+            (.participants([viewer.id]), [viewer.id]), (.all, [sender.id, viewer.id]),
+        ]
+        for (selection, reached) in selections {
+            #expect(try await rooms.perform(.push(json: "1", to: selection), in: name).participants == reached)
         }
-        try await rooms.requestKeyFrame(of: sender.id)
+        let elsewhere = ChannelName("elsewhere")!
+        for selection in [ChannelCommand.Selection.all, .participants([viewer.id])] {
+            await #expect(throws: RoomError.channelUnknown) {
+                try await rooms.perform(.push(json: "1", to: selection), in: elsewhere)
+            }
+        }
+        try await rooms.perform(.requestKeyFrames(of: sender.id), in: name)
+        await rooms.settle()
         #expect(await bench.plane.keyFrameRequests == [sender.peer])
         #expect(await rooms.connections(in: name).map(\.member.id) == [sender.id, viewer.id])
         #expect(await rooms.connections(in: elsewhere).isEmpty)
@@ -235,10 +241,14 @@ struct RoomsSignalingTests {
         #expect(await rooms.mode == .blockNewConnections)
         let session = try #require(await rooms.channelSession(of: name)?.id)
         let strange = await rooms.joinContext(of: elsewhere).session
-        await #expect(throws: RoomError.sessionUnknown) { try await rooms.terminate(session: strange, of: name) }
-        #expect(try await rooms.terminate(session: session, of: name) == [sender.id, viewer.id])
-        await #expect(throws: RoomError.channelUnknown) { try await rooms.terminate(session: session, of: name) }
-        await #expect(throws: RoomError.participantUnknown) { try await rooms.requestKeyFrame(of: sender.id) }
+        let end = ChannelCommand.end(.all, .sessionTerminated)
+        await #expect(throws: RoomError.sessionUnknown) { try await rooms.perform(end, in: name, session: strange) }
+        #expect(try await rooms.perform(end, in: name, session: session).participants == [sender.id, viewer.id])
+        await #expect(throws: RoomError.channelUnknown) { try await rooms.perform(end, in: name, session: session) }
+        await rooms.settle()
+        await #expect(throws: RoomError.channelUnknown) {
+            try await rooms.perform(.requestKeyFrames(of: sender.id), in: name)
+        }
         await bench.expectNothingLeft()
     }
 

@@ -7,7 +7,7 @@ import Wire
 
 @testable import Room
 
-extension ChannelActor {
+extension Channel {
     /// Receives events while it handles none.
     func receiveAll(_ events: [PeerEvent], from peer: PeerID) {
         for event in events { receive(event, from: peer) }
@@ -175,14 +175,15 @@ struct RoomsTests {
         #expect(await bench.plane.peers[publisher.peer]?.receiveBitsPerSecondMax == nil)
         let id = granted.participant
         for limit in [3_000_000, 500_000, 500_000, nil, nil] as [Int?] {
-            try await bench.rooms.limitSending(to: id, bitsPerSecond: limit)
+            try await bench.rooms.perform(.limitSending(to: id, bitsPerSecond: limit), in: RoomsBench.channel)
             await bench.rooms.settle()
         }
         #expect(await bench.plane.sendLimits.map(\.peer) == [granted.peer, granted.peer, granted.peer])
         #expect(await bench.plane.sendLimits.map(\.bitsPerSecond) == [3_000_000, 500_000, 2_000_000])
         #expect(await bench.rooms.connection(of: id)?.receiveBitsPerSecondMax == 2_000_000)
         await #expect(throws: RoomError.participantUnknown) {
-            try await bench.rooms.limitSending(to: publisher.participant, bitsPerSecond: 1)
+            let command = ChannelCommand.limitSending(to: publisher.participant, bitsPerSecond: 1)
+            try await bench.rooms.perform(command, in: RoomsBench.channel)
         }
     }
 

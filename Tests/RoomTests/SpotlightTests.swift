@@ -267,32 +267,31 @@ struct SpotlightTests {
         let other = try bench.member(.sendonly)
         let viewer = try bench.member(.recvonly) { $0.spotlight = Self.spotlight }
         let slot = try bench.see(sender, by: viewer)
-        let name = ModelBench.channel
-        let fixed = try bench.model.focusRequested(sender, in: name, isFixed: true)
+        let fixed = try bench.model.perform(.focus(sender, isFixed: true))
         guard case .spotlightFocused(_, isFixed: true) = fixed.notifications.first?.content else {
             Issue.record("\(fixed)")
             return
         }
         #expect(speak(&bench, other, true) == [], "a fixed one stays")
-        #expect(try bench.model.spotlightNumberChanged(of: name, to: 2).notifications.count == 1)
-        _ = try bench.model.unfocusRequested(sender, in: name)
+        #expect(try bench.model.perform(.setSpotlightNumber(2)).notifications.count == 1)
+        _ = try bench.model.perform(.unfocus(sender))
         #expect(bench.slot(slot.video)?.layer == .level(0))
         for number in [0, 9, -1] {
             #expect(throws: RoomError.spotlightNumberInvalid) {
-                try bench.model.spotlightNumberChanged(of: name, to: number)
+                try bench.model.perform(.setSpotlightNumber(number))
             }
         }
         let elsewhere = ChannelName("elsewhere")!
-        #expect(throws: RoomError.channelUnknown) { try bench.model.spotlightNumberChanged(of: elsewhere, to: 1) }
+        #expect(throws: RoomError.channelUnknown) { try bench.model.perform(.setSpotlightNumber(1), in: elsewhere) }
         #expect(throws: RoomError.channelUnknown) {
-            try bench.model.focusRequested(sender, in: elsewhere, isFixed: true)
+            try bench.model.perform(.focus(sender, isFixed: true), in: elsewhere)
         }
         #expect(throws: RoomError.participantUnknown) {
-            try bench.model.focusRequested(viewer, in: name, isFixed: true)
+            try bench.model.perform(.focus(viewer, isFixed: true))
         }
         let strange = ChannelSessionID(using: &bench.generator)
         #expect(throws: RoomError.sessionUnknown) {
-            try bench.model.spotlightNumberChanged(of: name, session: strange, to: 1)
+            try bench.model.perform(.setSpotlightNumber(1), session: strange)
         }
     }
 

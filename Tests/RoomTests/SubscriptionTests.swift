@@ -133,13 +133,7 @@ extension SynchronousNode {
         _ selection: SubscriptionSelection,
         ofUser user: String
     ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
-        var changed = 0
-        let effects = try change(ModelBench.channel) { model throws(RoomError) in
-            let result = try model.subscriptionRequested(isSubscribed, selection, ofUser: user)
-            changed = result.changed
-            return result.effects
-        }
-        return (changed, effects)
+        try changed(.subscribe(isSubscribed, to: selection, receiver: .user(user)))
     }
 
     fileprivate func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {

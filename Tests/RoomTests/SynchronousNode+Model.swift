@@ -13,34 +13,27 @@ extension SynchronousNode {
 // MARK: - Events
 
 extension SynchronousNode {
+    mutating func perform(
+        _ command: ChannelCommand,
+        in name: ChannelName = ModelBench.channel,
+        by initiator: Initiator = .operator,
+        session: ChannelSessionID? = nil
+    ) throws(RoomError) -> [Effect] {
+        try change(name) { model throws(RoomError) in
+            if let session { try model.checkSession(session) }
+            return try model.perform(command, by: initiator).effects
+        }
+    }
+
     mutating func spotlightLayersRequested(
         _ layers: (focus: LayerChoice, unfocus: LayerChoice)?,
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
         try change(of: id) { model throws(RoomError) in
-            try model.spotlightLayersRequested(layers, by: id, of: sender)
+            let layers = layers.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
+            return try model.spotlightLayersRequested(layers, by: id, of: sender)
         }
-    }
-
-    mutating func spotlightNumberChanged(
-        of name: ChannelName,
-        session: ChannelSessionID? = nil,
-        to number: Int
-    ) throws(RoomError) -> [Effect] {
-        try change(name) { model throws(RoomError) in try model.spotlightNumberChanged(session: session, to: number) }
-    }
-
-    mutating func focusRequested(
-        _ id: ParticipantID,
-        in name: ChannelName,
-        isFixed: Bool
-    ) throws(RoomError) -> [Effect] {
-        try change(name) { model throws(RoomError) in try model.focusRequested(id, isFixed: isFixed) }
-    }
-
-    mutating func unfocusRequested(_ id: ParticipantID, in name: ChannelName) throws(RoomError) -> [Effect] {
-        try change(name) { model throws(RoomError) in try model.unfocusRequested(id) }
     }
 
     mutating func codecsRefused(
@@ -49,36 +42,6 @@ extension SynchronousNode {
     ) -> [Effect] {
         change(of: id) { model in
             model.codecsRefused(by: id, refused.map { Viewer.RefusedCodec(sender: $0.sender, codec: $0.codec) })
-        }
-    }
-
-    mutating func filterCreated(
-        _ filter: ForwardingFilter,
-        in scope: FilterScope,
-        session: ChannelSessionID? = nil
-    ) throws(RoomError) -> [Effect] {
-        try change(scope.channel) { model throws(RoomError) in
-            try model.filterCreated(filter, in: scope, session: session)
-        }
-    }
-
-    mutating func filterUpdated(
-        _ filter: ForwardingFilter,
-        in scope: FilterScope,
-        expected: String?
-    ) throws(RoomError) -> [Effect] {
-        try change(scope.channel) { model throws(RoomError) in
-            try model.filterUpdated(filter, in: scope, expected: expected)
-        }
-    }
-
-    mutating func filterDeleted(
-        _ name: String,
-        in scope: FilterScope,
-        expected: String?
-    ) throws(RoomError) -> [Effect] {
-        try change(scope.channel) { model throws(RoomError) in
-            try model.filterDeleted(name, in: scope, expected: expected)
         }
     }
 
@@ -143,6 +106,6 @@ extension SynchronousNode {
     }
 
     func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] {
-        try (channels[scope.channel] ?? ChannelModel(name: scope.channel)).filters(of: scope)
+        try (channels[ModelBench.channel] ?? ChannelModel(name: ModelBench.channel)).filters(of: scope)
     }
 }

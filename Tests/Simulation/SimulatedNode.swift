@@ -9,7 +9,7 @@ import Wire
 
 /// One node of a world: its rooms, and the commands of their channels to its loops.
 ///
-/// The models and the ``MediaCommandQueue``s are the product's. What `ChannelActor` and `MediaLoop` do around them with
+/// The models and the ``MediaCommandQueue``s are the product's. What `Channel` and `MediaLoop` do around them with
 /// `await` takes ``delay`` in virtual time here.
 final class SimulatedNode {
     private struct Queue: Hashable {
@@ -139,7 +139,10 @@ final class SimulatedNode {
             case .ended(let id, let reason): participants.removeValue(forKey: id)?.endReason = reason
             case .checkTransport(let id, let peer, let location):
                 world.schedule(after: delay) { [self] in checkTransport(id, peer, of: name, at: location) }
-            case .connected, .interrupted, .notify, .channelChanged, .report, .unusedLayersChanged, .request: break
+            case .requestKeyFrames(let peer, let location):
+                enqueue(.requestKeyFrames(peer), at: Queue(channel: name, location: location))
+            case .connected, .interrupted, .notify, .channelChanged, .report, .unusedLayersChanged, .request, .push:
+                break
             }
         }
     }
@@ -185,6 +188,8 @@ final class SimulatedNode {
                 world.loops[home].core.removePeer(peer, at: world.now, into: world.loops[home].batch)
             case .data(let command):
                 world.loops[home].core.perform([command], at: world.now, into: world.loops[home].batch)
+            case .requestKeyFrames(let peer):
+                world.loops[home].core.requestKeyFrame(of: peer, at: world.now)
             case .limitSending(let peer, let bitsPerSecond):
                 world.loops[home].core.limitSending(to: peer, bitsPerSecond: bitsPerSecond, at: world.now)
             case .connect(let slot):

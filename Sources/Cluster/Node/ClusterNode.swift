@@ -125,7 +125,13 @@ package final class ClusterNode: Sendable {
         hello.publicURL = configuration.publicURL
         links = await ControlLinks(own: hello, security: security, clock: clock, logger: logger)
         let directory = Directory()
-        clusterRooms = ClusterRooms(own: configuration.node, links: links, directory: directory, clock: clock)
+        clusterRooms = ClusterRooms(
+            own: configuration.node,
+            links: links,
+            directory: directory,
+            clock: clock,
+            logger: logger
+        )
         records = RecordExchange(own: configuration.node, clock: clock) { await directory.ask($0, of: $1) }
         self.logger = logger
         state = Mutex(State(instance: instance))

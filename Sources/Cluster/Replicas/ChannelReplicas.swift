@@ -267,7 +267,11 @@ package struct ChannelReplicas: Sendable {
             if let ended { note(ended, asLastOf: channel) }
             let hadMembers = neighbours[node]?.channels.remove(channel) != nil
             return ((hadMembers ? [.lost(channel, media, node)] : []) + releaseIfUnused(node), false)
-        case .request(let channel, _), .data(let channel, _, _, _): return ([], channels[channel] != nil)
+        case .command(let channel, let command) where channels[channel] == nil:
+            return ([.send(.refused(channel, command: command.name, reason: "channelUnknown"), node)], false)
+        case .command: return ([], true)
+        case .data(let channel, _, _, _): return ([], channels[channel] != nil)
+        case .refused: return ([], false)
         case .keep(let kept):
             neighbours[node]?.kept = Set(kept.prefix(Self.keptMax))
             return ([], false)

@@ -11,7 +11,10 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
     case gone(ChannelName, ended: ChannelSession?)
     /// The sender has the channel and needs all news of it.
     case want(ChannelName)
-    case request(ChannelName, MemberRequest)
+    /// The receiver performs its part of a command that the sender performed.
+    case command(ChannelName, ChannelCommand)
+    /// The sender refused a command of the receiver. `command` is its name, and `reason` a sentence or the error's name.
+    case refused(ChannelName, command: String, reason: String)
     /// A message of a participant's data channel.
     case data(ChannelName, sender: ParticipantID, label: String, isText: Bool)
     /// Channels that the sender has, for a node that is asked for them while there is no store.
@@ -19,8 +22,8 @@ package enum ChannelMessage: Hashable, Sendable, Codable {
 
     var channel: ChannelName? {
         switch self {
-        case .news(let channel, _), .gone(let channel, _), .want(let channel), .request(let channel, _),
-            .data(let channel, _, _, _):
+        case .news(let channel, _), .gone(let channel, _), .want(let channel), .command(let channel, _),
+            .refused(let channel, _, _), .data(let channel, _, _, _):
             channel
         case .keep: nil
         }

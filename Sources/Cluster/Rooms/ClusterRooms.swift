@@ -1,3 +1,4 @@
+package import Logging
 package import MediaTypes
 internal import NIOCore
 package import Room
@@ -122,20 +123,25 @@ package final class ClusterRooms: RoomCluster {
     private let directory: any ChannelDirectory
     private let clock: RoomClock
     private let openTimeout: Duration
+    private let logger: Logger
 
-    /// - Parameter openTimeout: how long a newcomer waits at most for the other nodes' news of its channel.
+    /// - Parameters:
+    ///   - openTimeout: how long a newcomer waits at most for the other nodes' news of its channel.
+    ///   - logger: logs which commands other nodes refused.
     package init(
         own: NodeID,
         links: any ChannelLinks,
         directory: any ChannelDirectory,
         clock: RoomClock = .system,
-        openTimeout: Duration = openTimeoutDefault
+        openTimeout: Duration = openTimeoutDefault,
+        logger: Logger
     ) {
         state = Mutex(State(replicas: ChannelReplicas(own: own)))
         self.links = links
         self.directory = directory
         self.clock = clock
         self.openTimeout = openTimeout
+        self.logger = logger
     }
 
     /// Sets the rooms, before anything else is called.
@@ -202,12 +208,29 @@ package final class ClusterRooms: RoomCluster {
         }
     }
 
-    package func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation) {
-        let bytes = ChannelMessage.request(channel, request).encoded()
+    package func send(_ command: ChannelCommand, of channel: ChannelName, to node: NodeIncarnation) {
+        send(.command(channel, command), to: node)
+    }
+
+    package func refuse(
+        _ command: ChannelCommand,
+        of channel: ChannelName,
+        to node: NodeIncarnation,
+        because error: RoomError
+    ) {
+        send(.refused(channel, command: command.name, reason: "\(error)"), to: node)
+    }
+
+    private func send(_ message: ChannelMessage, to node: NodeIncarnation) {
         state.withLock { state in
             guard let receiver = state.replicas.node(of: node) else { return }
-            send(bytes, to: receiver, &state)
+            send(message, to: receiver, &state)
         }
+    }
+
+    private func send(_ message: ChannelMessage, to node: NodeID, _ state: inout State) {
+        if case .refused = message { state.counters.commandsRefused &+= 1 }
+        send(message.encoded(), to: node, &state)
     }
 
     private func send(_ bytes: [UInt8], to node: NodeID, _ state: inout State) {
@@ -271,9 +294,19 @@ package final class ClusterRooms: RoomCluster {
             state.withLock { $0.counters.malformed &+= 1 }
             return
         }
+        if case .refused(let channel, let command, let reason) = message {
+            logger.notice(
+                "another node refused its part of a command",
+                metadata: [
+                    "channel": "\(channel)", "node": "\(node)", "command": "\(command.prefix(64))",
+                    "reason": "\(reason.prefix(256))",
+                ]
+            )
+        }
         state.withLock { state in
             state.counters.received &+= 1
             if !isWhole { state.counters.malformed &+= 1 }
+            if case .refused = message { state.counters.refusals &+= 1 }
             let (actions, isForChannel) = state.replicas.received(message, from: node, at: clock.instant)
             if isForChannel, let media = state.replicas.media(of: node) {
                 var content = Delivery.Content.message(message)
@@ -322,7 +355,7 @@ package final class ClusterRooms: RoomCluster {
             switch action {
             case .want(let node): links.want(node)
             case .release(let node): links.release(node)
-            case .send(let message, let node): send(message.encoded(), to: node, &state)
+            case .send(let message, let node): send(message, to: node, &state)
             case .tellAll(let channel, let node):
                 guard let rooms = state.rooms, let media = state.replicas.media(of: node) else { continue }
                 Task { _ = await rooms.tell(media, of: channel) }
@@ -367,7 +400,8 @@ package final class ClusterRooms: RoomCluster {
     private static func deliver(_ delivery: Delivery, to rooms: Rooms) async {
         switch delivery.content {
         case .message(.news(let channel, let news)): await rooms.received(news, of: channel, from: delivery.node)
-        case .message(.request(let channel, let request)): await rooms.received(request, of: channel)
+        case .message(.command(let channel, let command)):
+            await rooms.received(command, of: channel, from: delivery.node)
         case .message: break
         case .data(let message, let channel): await rooms.received(message, of: channel, from: delivery.node)
         case .lost(let channel): await rooms.lost(delivery.node, of: channel)
@@ -410,6 +444,10 @@ package struct ClusterRoomsCounters: Hashable, Sendable {
     package var overflows: UInt64 = 0
     /// Channels that are not shared with other nodes, because there are as many as may be.
     package var refused: UInt64 = 0
+    /// Commands of other nodes that this one refused.
+    package var commandsRefused: UInt64 = 0
+    /// Commands of this node that other nodes refused.
+    package var refusals: UInt64 = 0
 }
 
 extension RoomClock {

@@ -196,8 +196,8 @@ extension ChannelModel {
     func requestInstead(_ id: ParticipantID, reason: EndReason) -> [Effect]? {
         guard let participant = participants[id], participant.isRemote else { return nil }
         // What ends the members of one node only, such as its shutdown, is nothing to the members of others.
-        guard let why = MemberRequest.RemoteEnd(reason) else { return [] }
-        return [.request(.end(id, why), of: participant.location.node)]
+        guard let cause = ChannelCommand.EndCause(reason) else { return [] }
+        return [.request(.end(.participants([id]), cause), of: participant.location.node)]
     }
 
     /// Asks the node of a receiver, instead of changing its slots here.
@@ -206,21 +206,21 @@ extension ChannelModel {
     /// - Returns: `nil` for a receiver of this node.
     /// - Throws: ``RoomError/participantUnknown`` when the receiver does not watch, or `sender` is not live.
     func requestInstead(
-        _ request: MemberRequest,
+        _ command: ChannelCommand,
         ofReceiver id: ParticipantID,
-        _ sender: ParticipantID?
+        _ sender: ParticipantID? = nil
     ) throws(RoomError) -> [Effect]? {
         guard let participant = participants[id], participant.isRemote else { return nil }
         guard participant.isActive, participant.role.watches,
             sender.map({ participants[$0]?.isLive == true }) ?? true
         else { throw .participantUnknown }
-        return [.request(request, of: participant.location.node)]
+        return [.request(command, of: participant.location.node)]
     }
 
     /// Asks all other nodes with members.
-    func requestsToOthers(_ request: MemberRequest) -> [Effect] {
+    func requestsToOthers(_ command: ChannelCommand) -> [Effect] {
         Set(state.remote.members.compactMap { participants[$0]?.location.node }).sorted { $0.rawValue < $1.rawValue }
-            .map { .request(request, of: $0) }
+            .map { .request(command, of: $0) }
     }
 
     /// Puts a publisher among those that are live, in an order that all nodes have.
@@ -246,25 +246,9 @@ extension [ChannelModel.Effect] {
             switch effect {
             case .connect, .streamsChanged, .notify, .channelChanged: true
             case .limitSending, .removePeer, .unusedLayersChanged, .connected, .ended, .interrupted, .report,
-                .checkTransport, .request:
+                .checkTransport, .request, .push, .requestKeyFrames:
                 false
             }
-        }
-    }
-}
-
-extension MemberRequest.RemoteEnd {
-    /// `nil` for a reason that one node does not ask another one for.
-    init?(_ reason: EndReason) {
-        switch reason {
-        case .kicked: self = .kicked
-        case .banned: self = .banned
-        case .channelTerminated: self = .channelTerminated
-        case .sessionTerminated: self = .sessionTerminated
-        case .madeAudience: self = .madeAudience
-        case .replaced: self = .replaced
-        case .disconnectedByOperator: self = .disconnectedByOperator
-        default: return nil
         }
     }
 }

@@ -1,6 +1,7 @@
 // Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts, changes that wait
 // for a budget, and updates of every minute.
 
+import MediaTypes
 import Wire
 
 extension ChannelModel {
@@ -83,6 +84,9 @@ extension ChannelModel {
         guard var participant = participants[id] else { throw .participantUnknown }
         guard let present = participant.expiry, expiry.map({ $0.unixSeconds > present.unixSeconds }) ?? true else {
             throw .expiryNotLater
+        }
+        if participant.isRemote {
+            return [.request(.extendAccess(of: id, until: expiry), of: participant.location.node)]
         }
         replaceExpiry(of: &participant, by: expiry)
         participants[id] = participant

@@ -7,14 +7,11 @@ extension ChannelModel {
         return list(of: scope).filters
     }
 
-    /// - Parameter session: refuse unless this is the channel's session; `nil` takes any.
     /// - Throws: ``RoomError/filterExists``, ``RoomError/filtersTooLarge``, and when the scope is unknown.
     package mutating func filterCreated(
         _ filter: ForwardingFilter,
-        in scope: FilterScope,
-        session: ChannelSessionID? = nil
+        in scope: FilterScope
     ) throws(RoomError) -> [Effect] {
-        try checkSession(session)
         try checkScope(scope)
         var list = list(of: scope)
         try list.create(filter)
@@ -47,7 +44,7 @@ extension ChannelModel {
 
     private func checkScope(_ scope: FilterScope) throws(RoomError) {
         guard state.session != nil else { throw .channelUnknown }
-        if case .connection(_, let id) = scope, viewers[id] == nil { throw .participantUnknown }
+        if case .participant(let id) = scope, viewers[id] == nil { throw .participantUnknown }
     }
 
     /// - Parameter expected: refuse unless this is the channel's session; `nil` takes any.
@@ -59,7 +56,7 @@ extension ChannelModel {
     private func list(of scope: FilterScope) -> FilterList {
         switch scope {
         case .channel: state.session?.filters ?? FilterList()
-        case .connection(_, let id): viewers[id]?.filters ?? FilterList()
+        case .participant(let id): viewers[id]?.filters ?? FilterList()
         }
     }
 
@@ -70,7 +67,7 @@ extension ChannelModel {
             state.session?.filters = list
             registerChanged()
             for id in state.members { updateSlots(of: id, into: &effects) }
-        case .connection(_, let id):
+        case .participant(let id):
             viewers[id]?.filters = list
             updateSlots(of: id, into: &effects)
         }

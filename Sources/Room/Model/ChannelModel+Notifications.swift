@@ -66,7 +66,7 @@ extension ChannelModel {
     }
 
     /// Reports a connected participant's new role to operators.
-    func reportRole(of id: ParticipantID, by initiator: Initiator, into effects: inout [Effect]) {
+    func reportRole(of id: ParticipantID, by initiator: Initiator.Kind, into effects: inout [Effect]) {
         guard let participant = participants[id], participant.isConnected, let report = report(on: participant) else {
             return
         }

@@ -21,14 +21,14 @@ extension ChannelModel {
     /// An operator makes a user of an interactive channel host or audience. Audience stays so until an operator makes it
     /// host: a connection that only sends ends, and the user's own requests and later connections do not make it host.
     ///
-    /// - Returns: the number of connections that changed or ended, and the effects.
+    /// - Returns: the connections that changed or ended, and the effects.
     /// - Throws: ``RoomError/participantUnknown``, ``RoomError/rolesUnused``. For host also
     ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden`` and ``RoomError/publishersFull`` when none of the
     ///   user's connections can be host. Nothing has changed then.
     package mutating func roleRequested(
         _ role: ChannelRole,
         ofUser user: String
-    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         let ids = members(clientID: user)
         guard !ids.isEmpty else { throw .participantUnknown }
         guard profile == .interactive else { throw .rolesUnused }
@@ -41,9 +41,9 @@ extension ChannelModel {
     private mutating func madeHost(
         _ ids: [ParticipantID],
         _ user: String
-    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         var refusal: RoomError? = .roleUnavailable
-        var (changed, effects) = (0, [Effect]())
+        var (changed, effects) = ([ParticipantID](), [Effect]())
         for id in ids {
             guard let participant = participants[id] else { continue }
             guard participant.role.publishes || participant.negotiatedRole == .sendrecv else { continue }
@@ -54,7 +54,7 @@ extension ChannelModel {
             }
             do throws(RoomError) {
                 effects += try roleRequested(.host, of: id, by: .operator)
-                changed += 1
+                changed.append(id)
                 refusal = nil
             } catch {
                 if refusal != nil { refusal = error }
@@ -68,44 +68,44 @@ extension ChannelModel {
     private mutating func madeAudience(
         _ ids: [ParticipantID],
         _ user: String
-    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         changeHold(of: user) { $0.isAudience = true }
-        var (changed, effects) = (0, [Effect]())
+        var (changed, effects) = ([ParticipantID](), [Effect]())
         // First those that end, so that the user goes offline as one that became audience.
         for id in ids where participants[id]?.negotiatedRole == .sendonly {
             effects += left(id, reason: .madeAudience)
-            changed += 1
+            changed.append(id)
         }
         for id in ids {
             guard let participant = participants[id], participant.role.publishes else { continue }
             effects += try change(participant, to: .audience, by: .operator)
-            changed += 1
+            changed.append(id)
         }
         return (changed, effects)
     }
 
     /// An operator mutes kinds of a user's media or unmutes them, also of connections that it makes later.
     ///
-    /// - Returns: the number of connections that changed, and the effects.
+    /// - Returns: the connections that changed, and the effects.
     /// - Throws: ``RoomError/participantUnknown``.
     package mutating func muteRequested(
         _ isMuted: Bool,
         _ kinds: Set<MediaKind>,
         ofUser user: String
-    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         let ids = members(clientID: user)
         guard !ids.isEmpty else { throw .participantUnknown }
         changeHold(of: user) { hold in
             if isMuted { hold.muted.formUnion(kinds) } else { hold.muted.subtract(kinds) }
         }
-        var (changed, effects) = (0, [Effect]())
+        var (changed, effects) = ([ParticipantID](), [Effect]())
         for id in ids {
             let before = participants[id]?.mutedByOperator
             for kind in MediaKind.allCases where kinds.contains(kind) {
                 guard let participant = participants[id] else { continue }
-                effects += try mute(isMuted, kind, of: participant, by: .operator)
+                effects += mute(isMuted, kind, of: participant, by: .operator)
             }
-            if participants[id]?.mutedByOperator != before { changed += 1 }
+            if participants[id]?.mutedByOperator != before { changed.append(id) }
         }
         return (changed, effects)
     }
@@ -124,13 +124,13 @@ extension ChannelModel {
     /// An operator subscribes the connections of a user to tracks, or unsubscribes them. It is as a request of the user: a
     /// later one of either decides.
     ///
-    /// - Returns: the number of connections that changed, with those of other nodes that receive, and the effects.
+    /// - Returns: the connections that changed, with those of other nodes that receive, and the effects.
     /// - Throws: ``RoomError/participantUnknown``, ``RoomError/subscriptionsFull``. Nothing has changed then.
     package mutating func subscriptionRequested(
         _ isSubscribed: Bool,
         _ selection: SubscriptionSelection,
         ofUser user: String
-    ) throws(RoomError) -> (changed: Int, effects: [Effect]) {
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         var changes: [(id: ParticipantID, subscription: Subscription)] = []
         for before in try subscriptions(ofUser: user) {
             var subscription = before.subscription
@@ -143,12 +143,13 @@ extension ChannelModel {
             updateSlots(of: id, into: &effects)
         }
         // The nodes of the others know what these are subscribed to.
-        let others = members(clientID: user).compactMap { id -> Effect? in
-            guard let participant = participants[id], participant.isRemote, participant.isActive,
-                participant.role.watches
-            else { return nil }
-            return .request(.subscription(id, isSubscribed, selection), of: participant.location.node)
+        let others = members(clientID: user).filter { id in
+            participants[id].map { $0.isRemote && $0.isActive && $0.role.watches } ?? false
         }
-        return (changes.count + others.count, effects + others)
+        for id in others {
+            guard let node = participants[id]?.location.node else { continue }
+            effects.append(.request(.subscribe(isSubscribed, to: selection, receiver: .participant(id)), of: node))
+        }
+        return (changes.map(\.id) + others, effects)
     }
 }

@@ -39,7 +39,7 @@ extension ChannelModel {
     package mutating func roleRequested(
         _ role: ChannelRole,
         of id: ParticipantID,
-        by initiator: Initiator
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> [Effect] {
         guard let participant = participants[id], participant.isActive else { throw .participantUnknown }
         guard profile == .interactive else { throw .rolesUnused }
@@ -51,14 +51,28 @@ extension ChannelModel {
         return try change(participant, to: role, by: initiator)
     }
 
+    /// The participants of this node that could publish and do not at present.
+    func possibleHosts(_ subject: ChannelCommand.Subject) -> [ParticipantID] {
+        let ids =
+            switch subject {
+            case .participant(let id): [id]
+            case .user(let user): members(clientID: user)
+            }
+        return ids.filter { id in
+            participants[id].map { !$0.isRemote && !$0.role.publishes && $0.negotiatedRole == .sendrecv } ?? false
+        }
+    }
+
     /// Changes the role of a participant that may be setting up or interrupted.
     mutating func change(
         _ participant: Participant,
         to role: ChannelRole,
-        by initiator: Initiator
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> [Effect] {
         let id = participant.id
-        if participant.isRemote { return [.request(.role(id, role), of: participant.location.node)] }
+        if participant.isRemote {
+            return [.request(.setRole(role, of: .participant(id)), of: participant.location.node)]
+        }
         if role == .host {
             guard participant.mayPublish else { throw .publishingForbidden }
             guard state.publishers.count < limits.publishersPerChannelMax else { throw .publishersFull }
@@ -108,18 +122,26 @@ extension ChannelModel {
         state.counts.add(1, role)
     }
 
-    /// Mutes a kind of an active member's media, or unmutes it. An operator's mute also stops forwarding, and the member
+    /// Mutes kinds of an active member's media, or unmutes them. An operator's mute also stops forwarding, and the member
     /// cannot undo it.
     ///
     /// - Throws: ``RoomError/participantUnknown`` unless it is active, ``RoomError/mutedByOperator``.
     package mutating func muteRequested(
         _ isMuted: Bool,
-        _ kind: MediaKind,
+        _ kinds: Set<MediaKind>,
         of id: ParticipantID,
-        by initiator: Initiator
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> [Effect] {
         guard let before = participants[id], before.isActive else { throw .participantUnknown }
-        return try mute(isMuted, kind, of: before, by: initiator)
+        guard initiator == .operator || isMuted || before.mutedByOperator.isDisjoint(with: kinds) else {
+            throw .mutedByOperator
+        }
+        var effects: [Effect] = []
+        for kind in MediaKind.allCases where kinds.contains(kind) {
+            guard let participant = participants[id] else { continue }
+            effects += mute(isMuted, kind, of: participant, by: initiator)
+        }
+        return effects
     }
 
     /// Mutes a participant that may be setting up or interrupted.
@@ -127,14 +149,16 @@ extension ChannelModel {
         _ isMuted: Bool,
         _ kind: MediaKind,
         of before: Participant,
-        by initiator: Initiator
-    ) throws(RoomError) -> [Effect] {
+        by initiator: Initiator.Kind
+    ) -> [Effect] {
         let id = before.id
-        if before.isRemote { return [.request(.mute(id, kind, isMuted), of: before.location.node)] }
+        if before.isRemote {
+            let command = ChannelCommand.setMuted(isMuted, kinds: [kind], of: .participant(id))
+            return [.request(command, of: before.location.node)]
+        }
         var after = before
         switch initiator {
         case .member:
-            guard isMuted || !before.mutedByOperator.contains(kind) else { throw .mutedByOperator }
             if isMuted { after.mutedByItself.insert(kind) } else { after.mutedByItself.remove(kind) }
         case .operator:
             if isMuted { after.mutedByOperator.insert(kind) } else { after.mutedByOperator.remove(kind) }
@@ -172,23 +196,25 @@ extension ChannelModel {
     ///
     /// - Parameters:
     ///   - json: JSON text.
-    ///   - isPushed: whether the caller tells all members of the change itself.
+    ///   - push: a JSON text for all connected members; `nil` to tell nobody.
     /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/changesTooFrequent`` for a change that is pushed. Nothing
     ///   has changed then.
     package mutating func metadataChanged(
         to json: String,
         of id: ParticipantID,
-        isPushed: Bool
+        push: String?
     ) throws(RoomError) -> [Effect] {
         guard let before = participants[id] else { throw .participantUnknown }
         var effects: [Effect] = []
-        if isPushed { try takeChange(of: id, into: &effects) }
-        guard before.member.updatedMetadataJSON != json else { return effects }
-        participants[id]?.member.updatedMetadataJSON = json
-        if !isPushed {
-            ownStateChanged(since: before)
-            announceOwnState(since: before, into: &effects)
+        if push != nil { try takeChange(of: id, into: &effects) }
+        if before.member.updatedMetadataJSON != json {
+            participants[id]?.member.updatedMetadataJSON = json
+            if push == nil {
+                ownStateChanged(since: before)
+                announceOwnState(since: before, into: &effects)
+            }
         }
+        if let push { effects += self.push(push, to: members().filter { participants[$0]?.isConnected == true }) }
         return effects
     }
 }

@@ -1,4 +1,4 @@
-package import MediaTypes
+import MediaTypes
 import Wire
 
 // The members in focus. ``Viewer`` applies the focus to one receiver's slots.
@@ -74,7 +74,7 @@ extension ChannelModel {
     package mutating func focusRequested(
         _ id: ParticipantID,
         isFixed: Bool,
-        isTold: Bool = false
+        isTold: Bool
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
         changeFocus(isTold: isTold) { $0.focus(id, isFixed: isFixed) }
@@ -89,7 +89,7 @@ extension ChannelModel {
     /// - Throws: ``RoomError/participantUnknown`` unless it is a live sender of the channel.
     package mutating func unfocusRequested(
         _ id: ParticipantID,
-        isTold: Bool = false
+        isTold: Bool
     ) throws(RoomError) -> [Effect] {
         try checkSender(id)
         changeFocus(isTold: isTold) { $0.remove(id) }
@@ -114,14 +114,9 @@ extension ChannelModel {
     }
 
     /// Changes how many senders are in focus.
-    ///
-    /// - Parameter session: refuse unless this is the channel's session; `nil` takes any.
-    package mutating func spotlightNumberChanged(
-        session: ChannelSessionID? = nil,
-        to number: Int
-    ) throws(RoomError) -> [Effect] {
+    package mutating func spotlightNumberChanged(to number: Int) throws(RoomError) -> [Effect] {
         guard Spotlight.numbers.contains(number) else { throw .spotlightNumberInvalid }
-        try checkSession(session)
+        guard state.session != nil else { throw .channelUnknown }
         state.session?.speakers.change(number: number)
         registerChanged()
         var effects: [Effect] = []
@@ -137,12 +132,12 @@ extension ChannelModel {
     /// - Throws: ``RoomError/participantUnknown`` when `id` does not watch, or `sender` does not send to its channel;
     ///   ``RoomError/spotlightUnused``.
     package mutating func spotlightLayersRequested(
-        _ layers: (focus: LayerChoice, unfocus: LayerChoice)?,
+        _ layers: SpotlightLayers?,
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
-        let layers = layers.map { SpotlightLayers(focus: $0.focus, unfocus: $0.unfocus) }
-        if let effects = try requestInstead(.spotlightLayers(id, layers, of: sender), ofReceiver: id, sender) {
+        let command = ChannelCommand.requestSpotlightLayers(layers, receiver: id, sender: sender)
+        if let effects = try requestInstead(command, ofReceiver: id, sender) {
             guard participants[id]?.spotlight != nil else { throw .spotlightUnused }
             return effects
         }

@@ -182,6 +182,8 @@ extension ChannelModel {
         _ selection: SubscriptionSelection,
         by id: ParticipantID
     ) throws(RoomError) -> [Effect] {
+        let command = ChannelCommand.subscribe(isSubscribed, to: selection, receiver: .participant(id))
+        if let effects = try requestInstead(command, ofReceiver: id) { return effects }
         guard viewers[id] != nil else { throw .participantUnknown }
         try viewers[id]?.requestSubscription(isSubscribed, selection)
         var effects: [Effect] = []
@@ -203,7 +205,8 @@ extension ChannelModel {
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
-        if let effects = try requestInstead(.layer(id, layer, of: sender), ofReceiver: id, sender) { return effects }
+        let command = ChannelCommand.requestLayer(layer, receiver: id, sender: sender)
+        if let effects = try requestInstead(command, ofReceiver: id, sender) { return effects }
         try checkReceiver(id, of: sender)
         viewers[id]?.requestLayer(layer, of: sender)
         return updateSlots(afterRequestBy: id, of: sender)
@@ -220,7 +223,8 @@ extension ChannelModel {
         by id: ParticipantID,
         of sender: ParticipantID?
     ) throws(RoomError) -> [Effect] {
-        if let effects = try requestInstead(.height(id, height, of: sender), ofReceiver: id, sender) { return effects }
+        let command = ChannelCommand.requestHeight(height, receiver: id, sender: sender)
+        if let effects = try requestInstead(command, ofReceiver: id, sender) { return effects }
         try checkReceiver(id, of: sender)
         viewers[id]?.requestHeight(height, of: sender)
         var effects: [Effect] = []
@@ -244,7 +248,8 @@ extension ChannelModel {
             throw .participantUnknown
         }
         if participant.isRemote {
-            return [.request(.sendingLimit(id, bitsPerSecond: bitsPerSecond), of: participant.location.node)]
+            let command = ChannelCommand.limitSending(to: id, bitsPerSecond: bitsPerSecond)
+            return [.request(command, of: participant.location.node)]
         }
         let limit = bitsPerSecond ?? participant.grantedReceiveBitsPerSecondMax
         guard limit != participant.receiveBitsPerSecondMax else { return [] }

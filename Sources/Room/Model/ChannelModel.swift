@@ -41,8 +41,12 @@ package struct ChannelModel: Sendable, Codable {
         /// The ``ChannelModel/snapshot`` has changed: listeners are notified.
         case channelChanged(ChannelName)
         case report(RoomReport)
-        /// The node of a member, which is another one, has to do something.
-        case request(MemberRequest, of: NodeIncarnation)
+        /// Send a JSON text to members of this node.
+        case push(String, to: [ParticipantID])
+        /// Request key frames of all video of a peer.
+        case requestKeyFrames(PeerID, location: MediaLocation)
+        /// The node of a member, which is another one, has to perform a command.
+        case request(ChannelCommand, of: NodeIncarnation)
         /// The setup timeout of a transport is over: ask whether it has an ICE path, and answer with
         /// ``ChannelModel/transportChecked(_:hasPath:)``.
         case checkTransport(ParticipantID, PeerID, location: MediaLocation)
@@ -198,19 +202,6 @@ extension ChannelModel {
         state.members.filter { id in
             guard role != nil || clientID != nil, let member = participants[id]?.member else { return true }
             return (role ?? member.role) == member.role && (clientID ?? member.clientID) == member.clientID
-        }
-    }
-
-    /// - Throws: ``RoomError/channelUnknown``, and ``RoomError/participantUnknown`` for an unknown participant.
-    func members(of audience: Audience) throws(RoomError) -> [ParticipantID] {
-        guard state.session != nil else { throw .channelUnknown }
-        let isConnected = { (id: ParticipantID) in participants[id]?.isConnected == true }
-        switch audience {
-        case .channel(_, let role): return members(role: role).filter(isConnected)
-        case .client(_, let clientID): return members(clientID: clientID).filter(isConnected)
-        case .connection(_, let id):
-            guard isConnected(id) else { throw .participantUnknown }
-            return [id]
         }
     }
 }

@@ -6,6 +6,8 @@ struct MediaCommandQueue {
     enum Command {
         case connect(TrackID)
         case limitSending(PeerID, bitsPerSecond: Int?)
+        /// Of all video of the peer.
+        case requestKeyFrames(PeerID)
         case remove(PeerID)
         case data(DataCommand)
     }

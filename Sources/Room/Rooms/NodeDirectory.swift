@@ -10,7 +10,7 @@ import Wire
 final class NodeDirectory: Sendable {
     private struct State {
         var model: NodeModel
-        var actors: [ChannelName: ChannelActor] = [:]
+        var actors: [ChannelName: Channel] = [:]
         var numberNext: UInt64 = 1
         var pendingSessionIDs = PendingSessionIDs()
         /// The channels that wait for other nodes' departures, and until which second of the monotonic clock.
@@ -34,11 +34,11 @@ final class NodeDirectory: Sendable {
     // MARK: Actors
 
     /// The actor of a channel; `nil` when the channel does not exist.
-    func actor(of channel: ChannelName) -> ChannelActor? { state.withLock { $0.actors[channel] } }
+    func actor(of channel: ChannelName) -> Channel? { state.withLock { $0.actors[channel] } }
 
     /// The actor of a channel, created if the channel does not exist.
     /// - Parameter make: creates the actor; its number is not reused. It must not use the directory.
-    func actor(of channel: ChannelName, make: (_ number: UInt64, RoomLimits) -> ChannelActor) -> ChannelActor {
+    func actor(of channel: ChannelName, make: (_ number: UInt64, RoomLimits) -> Channel) -> Channel {
         state.withLock { state in
             if let actor = state.actors[channel] { return actor }
             let actor = make(state.numberNext, state.model.limits)
@@ -49,23 +49,23 @@ final class NodeDirectory: Sendable {
     }
 
     /// The actor of a participant's channel; `nil` for an unknown participant.
-    func actor(of id: ParticipantID) -> ChannelActor? {
+    func actor(of id: ParticipantID) -> Channel? {
         state.withLock { state in state.model.channel(of: id).flatMap { state.actors[$0] } }
     }
-    func actor(of resource: ResourceID) -> ChannelActor? {
+    func actor(of resource: ResourceID) -> Channel? {
         state.withLock { state in state.model.channel(of: resource).flatMap { state.actors[$0] } }
     }
-    func actor(of listener: ListenerID) -> ChannelActor? {
+    func actor(of listener: ListenerID) -> Channel? {
         state.withLock { state in state.model.channel(of: listener).flatMap { state.actors[$0] } }
     }
 
     /// The actors of all channels, the oldest channel first.
-    var actors: [ChannelActor] {
+    var actors: [Channel] {
         state.withLock { Array($0.actors.values) }.sorted { $0.number < $1.number }
     }
 
     /// The actors of the channels that may have a deadline at `second` or before, the oldest channel first.
-    func actors(dueAt second: Int64) -> [ChannelActor] {
+    func actors(dueAt second: Int64) -> [Channel] {
         state.withLock { state in
             let waits = state.departureWaits.filter { $0.value <= second }.keys
             return Set(state.model.channelsDue(at: second)).union(waits).compactMap { state.actors[$0] }
@@ -83,7 +83,7 @@ final class NodeDirectory: Sendable {
     }
 
     /// Removes the actor of an unused channel.
-    func retire(_ actor: ChannelActor) {
+    func retire(_ actor: Channel) {
         state.withLock { state in
             if state.actors[actor.name] === actor { state.actors[actor.name] = nil }
         }

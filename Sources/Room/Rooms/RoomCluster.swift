@@ -20,8 +20,11 @@ public protocol RoomCluster: Sendable {
     /// Sends a message of a participant to the participants of other nodes. It may be lost.
     func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>)
 
-    /// Asks one node.
-    func send(_ request: MemberRequest, of channel: ChannelName, to node: NodeIncarnation)
+    /// Has one node perform a command on its participants.
+    func send(_ command: ChannelCommand, of channel: ChannelName, to node: NodeIncarnation)
+
+    /// Tells a node that its command is refused. Both nodes count it.
+    func refuse(_ command: ChannelCommand, of channel: ChannelName, to node: NodeIncarnation, because error: RoomError)
 }
 
 extension Rooms {
@@ -30,7 +33,7 @@ extension Rooms {
         of channel: ChannelName,
         _ call: () async throws -> Result
     ) async rethrows -> Result {
-        guard hasCluster, node.actor(of: channel) == nil else { return try await call() }
+        guard cluster != nil, node.actor(of: channel) == nil else { return try await call() }
         var actor = actor(of: channel)
         while await !actor.beginLookUp() { actor = self.actor(of: channel) }
         do {
@@ -59,9 +62,13 @@ extension Rooms {
         await self.node.actor(of: channel)?.received(message, from: node)
     }
 
-    /// A node asks for something about a member of this one. Does nothing for an unknown member.
-    public func received(_ request: MemberRequest, of channel: ChannelName) async {
-        await node.actor(of: channel)?.received(request)
+    /// A node has this one perform its part of a command. The node is told when that is refused.
+    public func received(_ command: ChannelCommand, of channel: ChannelName, from node: NodeIncarnation) async {
+        guard let actor = self.node.actor(of: channel) else {
+            cluster?.refuse(command, of: channel, to: node, because: .channelUnknown)
+            return
+        }
+        await actor.perform(command, for: node)
     }
 
     /// Tells a node all that this one has of a channel, in its place among the other news.

@@ -22,7 +22,7 @@ extension Rooms {
     }
 }
 
-extension ChannelActor {
+extension Channel {
     /// What the node carries of the channel; `nil` without members.
     /// - Parameter membersMax: with more connected members than these their media is not measured.
     func activity(membersMax: Int) async -> ChannelActivity? {

@@ -1,4 +1,4 @@
-// Kicks, bans and blocks, and the roles and mutes of users.
+// Kicks, bans and blocks.
 
 import Synchronization
 public import Wire
@@ -11,65 +11,11 @@ extension Rooms {
     /// who is in already.
     public func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }
 
-    /// Makes a user of an interactive channel host or audience.
-    ///
-    /// Audience stays so until an operator makes it host, also when it joins again: its own requests are refused with
-    /// ``RoomError/audienceByOperator``. Connections that only send, such as a shared screen, end.
-    /// - Returns: the number of connections that changed or ended.
-    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``, ``RoomError/rolesUnused``. For host also
-    ///   ``RoomError/roleUnavailable``, ``RoomError/publishingForbidden`` and ``RoomError/publishersFull`` when none of the
-    ///   user's connections can be host.
-    @discardableResult
-    public func changeRole(
-        of user: String,
-        in channel: ChannelName,
-        to role: ChannelRole
-    ) async throws(RoomError) -> Int {
-        try await self.channel(named: channel).changeRole(ofUser: user, to: role)
-    }
-
-    /// Stops the forwarding of kinds of a user's media, or starts it again. It also holds when the user joins again, and
-    /// the user cannot undo it.
-    /// - Returns: the number of connections that changed.
-    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
-    @discardableResult
-    public func setMuted(
-        _ isMuted: Bool,
-        kinds: Set<MediaKind>,
-        of user: String,
-        in channel: ChannelName
-    ) async throws(RoomError) -> Int {
-        try await self.channel(named: channel).setMuted(isMuted, kinds: kinds, ofUser: user)
-    }
-
-    /// What the connections of a user that receive are subscribed to, in the order of joining.
-    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
-    public func subscriptions(
-        of user: String,
-        in channel: ChannelName
-    ) async throws(RoomError) -> [ConnectionSubscription] {
-        try await self.channel(named: channel).subscriptions(ofUser: user)
-    }
-
-    /// Subscribes the connections of a user to tracks of others, or unsubscribes them, as
-    /// ``subscribe(_:to:receiver:)`` does for one. The user can change it again.
-    /// - Returns: the number of connections that changed; 0 when none receives.
-    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``, ``RoomError/subscriptionsFull``.
-    @discardableResult
-    public func subscribe(
-        _ isSubscribed: Bool,
-        to selection: SubscriptionSelection,
-        of user: String,
-        in channel: ChannelName
-    ) async throws(RoomError) -> Int {
-        try await self.channel(named: channel).subscribe(isSubscribed, to: selection, ofUser: user)
-    }
-
     /// Ends all participants of one user in a channel. The user may join again.
     /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
     public func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
-        let ended = await end(channel: channel, clientID: clientID, reason: .kicked)
+        let ended = await end(.user(clientID), in: channel, .kicked)
         return report(.kicked(clientID, from: channel), after: ended)
     }
 
@@ -77,7 +23,7 @@ extension Rooms {
     /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
     public func terminate(_ channel: ChannelName) async -> [ParticipantID] {
-        let ended = await end(channel: channel, reason: .channelTerminated)
+        let ended = await end(.all, in: channel, .channelTerminated)
         return report(.terminated(channel), after: ended)
     }
 
@@ -130,19 +76,28 @@ extension Rooms {
         return ended + others.filter { !known.contains($0) }
     }
 
+    private func end(
+        _ selection: ChannelCommand.Selection,
+        in channel: ChannelName,
+        _ cause: ChannelCommand.EndCause
+    ) async -> [ParticipantID] {
+        // Nobody is in a channel that does not exist.
+        (try? await perform(.end(selection, cause), in: channel, by: .operator))?.participants ?? []
+    }
+
     private func endParticipants(refusedBy block: Block) async -> [ParticipantID] {
         // A newcomer that was admitted before is a participant by the time its channel's actor is called.
         switch block.subject {
         case .user(let user):
             var ended: [ParticipantID] = []
-            for channel in node.actors { ended += await channel.end(role: nil, clientID: user, reason: .banned) }
+            for channel in node.actors { ended += await end(.user(user), in: channel.name, .banned) }
             return ended
         case .member(let user, let channel):
-            return await end(channel: channel, clientID: user, reason: .banned)
+            return await end(.user(user), in: channel, .banned)
         case .stream(let channel):
             var ended: [ParticipantID] = []
             for role in Role.allCases where role.publishes {
-                ended += await end(channel: channel, role: role, reason: .banned)
+                ended += await end(.role(role), in: channel, .banned)
             }
             return ended
         }

@@ -1,3 +1,5 @@
+public import MediaTypes
+
 extension Rooms {
     // MARK: - The node
 
@@ -10,6 +12,10 @@ extension Rooms {
     /// Newcomers that were refused, or lost their place before they connected.
     public var admissions: AdmissionCounts {
         get async { node.withModel { $0.admissions } }
+    }
+    /// Changes that participants made of themselves beyond their budgets.
+    public var limitedChanges: [ChangeLimit: UInt64] {
+        get async { node.withModel { $0.limitedChanges } }
     }
     public var isDraining: Bool {
         get async { node.withModel { $0.isDraining } }
@@ -111,6 +117,30 @@ extension Rooms {
             await node.actor(of: channel)?.read { $0.isAppMismatched(app) } ?? false
         }
         if isMismatched { throw .appMismatch }
+    }
+
+    /// The filters of a scope in the order of evaluation.
+    ///
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
+    public func filters(of scope: FilterScope, in channel: ChannelName) async throws(RoomError) -> [ForwardingFilter] {
+        guard let actor = node.actor(of: channel) else { throw .channelUnknown }
+        return try await actor.read { model throws(RoomError) in try model.filters(of: scope) }
+    }
+
+    /// What the connections of a user that receive are subscribed to, in the order of joining.
+    ///
+    /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
+    public func subscriptions(
+        of user: String,
+        in channel: ChannelName
+    ) async throws(RoomError) -> [ConnectionSubscription] {
+        guard let actor = node.actor(of: channel) else { throw .channelUnknown }
+        return try await actor.read { model throws(RoomError) in try model.subscriptions(ofUser: user) }
+    }
+
+    /// A participant's media as it is now; `nil` for an unknown participant and one without negotiated media.
+    public func statistics(of id: ParticipantID) async -> PeerStatistics? {
+        await node.actor(of: id)?.statistics(of: id)
     }
 
     // MARK: - Listeners

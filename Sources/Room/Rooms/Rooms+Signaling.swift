@@ -1,7 +1,7 @@
 public import MediaTypes
 public import Wire
 
-// Requests of participants' signaling, and of the admin API for participants.
+// The connection of a participant, as its signaling uses it.
 
 extension Rooms {
     /// `nil` for an unknown resource.
@@ -58,7 +58,8 @@ extension Rooms {
         add assigned: [SlotAssignment],
         remove mids: [MID]
     ) async throws(RoomError) {
-        try await channel(of: id).changeSlots(of: id, add: assigned, remove: mids)
+        guard let channel = node.actor(of: id) else { throw .participantUnknown }
+        try await channel.changeSlots(of: id, add: assigned, remove: mids)
     }
 
     /// A participant's description has no codec of these tracks. Its signaling and the operator are notified.
@@ -66,27 +67,10 @@ extension Rooms {
         await node.actor(of: id)?.codecsRefused(by: id, tracks)
     }
 
-    /// Extends a participant's permission in place, when it has presented a new token or URL that authorization
-    /// accepted. Its media goes on. It is warned again before the new end.
-    ///
-    /// - Parameters:
-    ///   - expiry: when the new permission expires; `nil` without an end.
-    ///   - owner: the new owner of the participant's resource, if that has an owner; `nil` to keep the owner.
-    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/expiryNotLater`` unless `expiry` is later than the
-    ///   present one.
-    public func refreshAccess(
-        of id: ParticipantID,
-        until expiry: AccessExpiry?,
-        owner: OwnerProof? = nil
-    ) async throws(RoomError) {
-        try await channel(of: id).refreshAccess(of: id, until: expiry, owner: owner)
-    }
-
-    /// Ends a participant.
-    /// - Returns: whether there was one.
-    @discardableResult
-    public func end(_ id: ParticipantID, reason: EndReason) async -> Bool {
-        await node.actor(of: id)?.end(id, reason: reason) ?? false
+    /// Changes who owns a participant's resource, if it has an owner: its client presented a new token that authorization
+    /// accepted.
+    public func replaceOwner(of id: ParticipantID, by owner: OwnerProof) async {
+        await node.actor(of: id)?.replaceOwner(of: id, by: owner)
     }
 
     /// Ends the participant of a reservation, unless another connection has taken its place.
@@ -94,120 +78,5 @@ extension Rooms {
     @discardableResult
     public func end(_ reservation: Reservation, reason: EndReason) async -> Bool {
         await node.actor(of: reservation.participant)?.end(reservation, reason: reason) ?? false
-    }
-
-    /// The channel of a participant.
-    func channel(of id: ParticipantID) throws(RoomError) -> ChannelActor {
-        guard let channel = node.actor(of: id) else { throw .participantUnknown }
-        return channel
-    }
-
-    /// The channel of a name.
-    func channel(named name: ChannelName) throws(RoomError) -> ChannelActor {
-        guard let channel = node.actor(of: name) else { throw .channelUnknown }
-        return channel
-    }
-}
-
-// MARK: - Layers and spotlight
-
-extension Rooms {
-    /// Requests another layer of video for a receiver.
-    ///
-    /// - Parameter sender: the live sender of the video; `nil` for all senders without a request of their own.
-    /// - Throws: ``RoomError/participantUnknown`` when `receiver` does not watch, or `sender` is not a live sender of
-    ///   its channel.
-    public func requestLayer(
-        _ layer: LayerChoice,
-        receiver: ParticipantID,
-        sender: ParticipantID?
-    ) async throws(RoomError) {
-        try await channel(of: receiver).change { model throws(RoomError) in
-            try model.layerRequested(layer, by: receiver, of: sender)
-        }
-    }
-
-    /// Requests video of another height for a receiver.
-    ///
-    /// - Parameters:
-    ///   - height: in pixels, one of ``JoinRequest/videoHeights``; `nil` for as high as there is, or of one sender as of
-    ///     all.
-    ///   - sender: the live sender of the video; `nil` for all senders without a request of their own.
-    /// - Throws: ``RoomError/participantUnknown`` when `receiver` does not watch, or `sender` is not a live sender of
-    ///   its channel.
-    public func requestHeight(
-        _ height: Int?,
-        receiver: ParticipantID,
-        sender: ParticipantID?
-    ) async throws(RoomError) {
-        try await channel(of: receiver).change { model throws(RoomError) in
-            try model.heightRequested(height, by: receiver, of: sender)
-        }
-    }
-
-    /// Limits the rate at which an active receiver is sent media.
-    ///
-    /// - Parameter bitsPerSecond: in place of its grant's limit; `nil` for that again.
-    /// - Throws: ``RoomError/participantUnknown`` when `id` is not active or does not watch.
-    public func limitSending(to id: ParticipantID, bitsPerSecond: Int?) async throws(RoomError) {
-        try await channel(of: id).change { model throws(RoomError) in
-            try model.sendingLimited(to: id, bitsPerSecond: bitsPerSecond)
-        }
-    }
-
-    /// Requests key frames of all video of an active participant.
-    public func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
-        try await channel(of: id).requestKeyFrame(of: id)
-    }
-
-    /// Puts a live sender into focus, in place of the one that has been silent longest.
-    ///
-    /// - Parameter isFixed: whether it stays in focus while others speak.
-    public func focus(_ id: ParticipantID, in channel: ChannelName, isFixed: Bool) async throws(RoomError) {
-        try await self.channel(named: channel).change { model throws(RoomError) in
-            try model.focusRequested(id, isFixed: isFixed)
-        }
-    }
-
-    /// Takes a live sender out of focus until it starts to speak.
-    public func unfocus(_ id: ParticipantID, in channel: ChannelName) async throws(RoomError) {
-        try await self.channel(named: channel).change { model throws(RoomError) in try model.unfocusRequested(id) }
-    }
-
-    /// Changes the number of members in focus, one of ``Spotlight/numbers``.
-    ///
-    /// - Parameter session: refuse unless this is the channel's session; `nil` accepts any.
-    public func changeSpotlightNumber(
-        of channel: ChannelName,
-        session: ChannelSessionID? = nil,
-        to number: Int
-    ) async throws(RoomError) {
-        guard Spotlight.numbers.contains(number) else { throw .spotlightNumberInvalid }
-        try await self.channel(named: channel).change { model throws(RoomError) in
-            try model.spotlightNumberChanged(session: session, to: number)
-        }
-    }
-
-    /// Requests other layers for a receiver with spotlight.
-    ///
-    /// - Parameter sender: the live sender of the video; `nil` for all senders without a request of their own.
-    /// - Throws: ``RoomError/spotlightUnused`` when `receiver` joined without spotlight,
-    ///   ``RoomError/participantUnknown``.
-    public func requestSpotlightLayers(
-        receiver: ParticipantID,
-        sender: ParticipantID?,
-        focus: LayerChoice,
-        unfocus: LayerChoice
-    ) async throws(RoomError) {
-        try await channel(of: receiver).change { model throws(RoomError) in
-            try model.spotlightLayersRequested((focus, unfocus), by: receiver, of: sender)
-        }
-    }
-
-    /// Undoes ``requestSpotlightLayers(receiver:sender:focus:unfocus:)``.
-    public func resetSpotlightLayers(receiver: ParticipantID, sender: ParticipantID?) async throws(RoomError) {
-        try await channel(of: receiver).change { model throws(RoomError) in
-            try model.spotlightLayersRequested(nil, by: receiver, of: sender)
-        }
     }
 }

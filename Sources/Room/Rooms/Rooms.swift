@@ -98,9 +98,9 @@ public final class Rooms: Sendable {
     }
 
     let node: NodeDirectory
-    private let context: ChannelActor.Context
+    private let context: Channel.Context
     var environment: RoomEnvironment { context.environment }
-    var hasCluster: Bool { context.cluster != nil }
+    var cluster: (any RoomCluster)? { context.cluster }
     /// Called for each decision: see ``onDecision(_:)``.
     let decisionObservers = Mutex<[@Sendable (OperatorDecision) -> [ParticipantID]]>([])
     /// Called for each block that is set or lifted: see ``onBlockChange(_:)``.
@@ -124,7 +124,7 @@ public final class Rooms: Sendable {
         onEvent: @escaping @Sendable (Event) -> Void = { _ in }
     ) {
         node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
-        context = ChannelActor.Context(
+        context = Channel.Context(
             planes: Dictionary(uniqueKeysWithValues: planes.map { ($0.location, $0) }),
             environment: environment,
             incarnation: incarnation,
@@ -165,9 +165,9 @@ public final class Rooms: Sendable {
     }
 
     /// The channel's actor. It may have retired before a call reaches it.
-    func actor(of name: ChannelName) -> ChannelActor {
+    func actor(of name: ChannelName) -> Channel {
         node.actor(of: name) { number, limits in
-            ChannelActor(name: name, number: number, limits: limits, context: context)
+            Channel(name: name, number: number, limits: limits, context: context)
         }
     }
 
@@ -253,7 +253,7 @@ public final class Rooms: Sendable {
         for name in context.executors.nameOnEachLoop {
             probes.append { waited in
                 // The directory does not know it, so it is nobody's channel.
-                let channel = ChannelActor(name: name, number: 0, limits: context.limits, context: context)
+                let channel = Channel(name: name, number: 0, limits: context.limits, context: context)
                 await channel.waitAsJoin(waited)
             }
         }

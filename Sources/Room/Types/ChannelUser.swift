@@ -2,13 +2,6 @@ import MediaTypes
 
 // Users: the members of a channel with one client identifier. A user's camera and screen are two connections.
 
-/// Who changed something about a member.
-public enum Initiator: String, Hashable, Sendable, Codable {
-    /// The member itself.
-    case member = "self"
-    case `operator`
-}
-
 /// Why a user went offline, for other members.
 public enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
     case left

@@ -179,7 +179,7 @@ public enum RoomReport: Hashable, Sendable {
     /// The set-up of a connected member's media has come further.
     case setupAdvanced(ConnectionReport)
     /// A connected member became host or audience.
-    case roleChanged(ConnectionReport, by: Initiator)
+    case roleChanged(ConnectionReport, by: Initiator.Kind)
     /// A connected member lost its connection and keeps its place.
     case connectionInterrupted(ConnectionReport)
     /// A member that lost its connection is back.

@@ -86,15 +86,9 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
 }
 
 /// The owner of a list of filters.
-public enum FilterScope: Hashable, Sendable {
+public enum FilterScope: Hashable, Sendable, Codable {
     /// All receivers of the channel's session.
-    case channel(ChannelName)
+    case channel
     /// One receiver. It does not receive what the channel's filters block, even if its own filters allow it.
-    case connection(ChannelName, ParticipantID)
-
-    var channel: ChannelName {
-        switch self {
-        case .channel(let name), .connection(let name, _): name
-        }
-    }
+    case participant(ParticipantID)
 }

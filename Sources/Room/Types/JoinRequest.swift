@@ -172,6 +172,11 @@ public struct SpotlightLayers: Hashable, Sendable, Codable {
     let focus: LayerChoice
     /// Of other senders.
     let unfocus: LayerChoice
+
+    public init(focus: LayerChoice, unfocus: LayerChoice) {
+        self.focus = focus
+        self.unfocus = unfocus
+    }
 }
 
 /// A viewer's spotlight: it receives members *in focus*, those who spoke last, in one layer with audio, and the others

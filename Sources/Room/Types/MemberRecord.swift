@@ -1,5 +1,5 @@
 public import MediaTypes
-public import Wire
+import Wire
 
 /// A member of a channel as its own node tells the other nodes of it. It holds no secrets.
 public struct MemberRecord: Hashable, Sendable, Codable {
@@ -240,49 +240,5 @@ extension ChannelRegister {
     package init(endedSession: ChannelSession?) {
         self.init()
         self.endedSession = endedSession
-    }
-}
-
-/// What a node asks the node of a member to do.
-public enum MemberRequest: Hashable, Sendable, Codable {
-    case end(ParticipantID, RemoteEnd)
-    /// An operator makes the member host or audience.
-    case role(ParticipantID, ChannelRole)
-    /// An operator mutes a kind of the member's media or unmutes it.
-    case mute(ParticipantID, MediaKind, Bool)
-    /// An operator limits the rate at which the member is sent media, or with `nil` lets its grant decide.
-    case sendingLimit(ParticipantID, bitsPerSecond: Int?)
-    /// The member's video needs key frames.
-    case keyFrame(ParticipantID)
-    /// An operator requests another layer for a receiver; of one sender, or with `nil` of all.
-    case layer(ParticipantID, LayerChoice, of: ParticipantID?)
-    /// An operator requests video of another height for a receiver.
-    case height(ParticipantID, Int?, of: ParticipantID?)
-    /// An operator requests other layers for a receiver with spotlight; `nil` for the layers that it joined with.
-    case spotlightLayers(ParticipantID, SpotlightLayers?, of: ParticipantID?)
-    /// An operator subscribes a receiver to tracks, or unsubscribes it.
-    case subscription(ParticipantID, Bool, SubscriptionSelection)
-    /// An operator sends members a JSON text.
-    case push([ParticipantID], json: String)
-    /// An operator put a sender, of whichever node, into focus.
-    case focus(ParticipantID, isFixed: Bool)
-    /// An operator took a sender, of whichever node, out of focus.
-    case unfocus(ParticipantID)
-
-    /// The reasons for which one node ends a member of another.
-    public enum RemoteEnd: String, Hashable, Sendable, Codable {
-        case disconnectedByOperator, kicked, banned, channelTerminated, sessionTerminated, madeAudience, replaced
-
-        var reason: EndReason {
-            switch self {
-            case .disconnectedByOperator: .disconnectedByOperator
-            case .kicked: .kicked
-            case .banned: .banned
-            case .channelTerminated: .channelTerminated
-            case .sessionTerminated: .sessionTerminated
-            case .madeAudience: .madeAudience
-            case .replaced: .replaced
-            }
-        }
     }
 }

@@ -41,9 +41,9 @@ public final class Notification: Sendable {
         /// A connection publishes other tracks, or one of them was muted or unmuted.
         case tracksChanged(PublishedTracks)
         /// The receiver's own role changed.
-        case roleChanged(ChannelRole, by: Initiator)
+        case roleChanged(ChannelRole, by: Initiator.Kind)
         /// An operator muted or unmuted the receiver.
-        case muted(MediaKind, isMuted: Bool, by: Initiator)
+        case muted(MediaKind, isMuted: Bool, by: Initiator.Kind)
     }
     public enum ICEState: String, Hashable, Sendable { case checking, connected }
     public struct LayerSwitch: Hashable, Sendable {

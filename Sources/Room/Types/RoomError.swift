@@ -32,6 +32,8 @@ public enum RoomError: Error, Hashable, Sendable {
     case restartUnderWay
     /// The ICE version that the caller expects is not the current one.
     case versionMismatch
+    /// The command is not for whoever asks for it: see ``ChannelCommand``.
+    case forbidden
     /// The node drains or shuts down.
     case draining
     /// The node accepts no new sessions (``NodeMode/blockNewSessions``).

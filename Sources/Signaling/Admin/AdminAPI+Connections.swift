@@ -7,23 +7,21 @@ import Room
 
 extension AdminAPI {
     func disconnectChannel(_ fields: JSONFields) async throws -> JSONValue {
-        let ended = await rooms.end(channel: try fields.channel(), reason: .disconnectedByOperator)
-        guard !ended.isEmpty else { throw APIFailure.channelUnknown }
+        guard try await end(.all, in: try fields.channel()) else { throw APIFailure.channelUnknown }
         return fields.echo("channel_id")
     }
 
     func disconnectChannelByRole(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, role) = (try fields.channel(), try fields.role())
         try await requireMembers(of: channel)
-        _ = await rooms.end(channel: channel, role: role, reason: .disconnectedByOperator)
+        _ = try await end(.role(role), in: channel)
         return fields.echo("channel_id", "role")
     }
 
     func disconnectClient(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
         try await requireMembers(of: channel)
-        let ended = await rooms.end(channel: channel, clientID: client, reason: .disconnectedByOperator)
-        guard !ended.isEmpty else { throw Self.clientUnknown }
+        guard try await end(.user(client), in: channel) else { throw Self.clientUnknown }
         return fields.echo("channel_id", "client_id")
     }
 
@@ -32,31 +30,36 @@ extension AdminAPI {
         guard await rooms.places(in: channel).contains(where: { $0.member.id == id }) else {
             throw APIFailure.connectionUnknown
         }
-        await rooms.end(id, reason: .disconnectedByOperator)
+        _ = try await end(.participants([id]), in: channel)
         return fields.echo("channel_id", "connection_id")
+    }
+
+    /// - Returns: whether there was anyone to disconnect.
+    private func end(_ selection: ChannelCommand.Selection, in channel: ChannelName) async throws(RoomError) -> Bool {
+        try await !perform(.end(selection, .disconnectedByOperator), in: channel).participants.isEmpty
     }
 
     func terminateSession(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, session) = (try fields.channel(), try fields.session())
-        try await rooms.terminate(session: session, of: channel)
+        try await rooms.perform(.end(.all, .sessionTerminated), in: channel, by: .operator, session: session)
         return fields.echo("channel_id", "session_id")
     }
 
     // MARK: Messages
 
     func pushChannel(_ fields: JSONFields) async throws -> JSONValue {
-        try await rooms.push(try Self.message(fields), to: .channel(try fields.channel(), nil))
+        try await push(fields, to: .all)
         return fields.echo("channel_id")
     }
 
     func pushChannelByRole(_ fields: JSONFields) async throws -> JSONValue {
-        try await rooms.push(try Self.message(fields), to: .channel(try fields.channel(), try fields.role()))
+        try await push(fields, to: .role(try fields.role()))
         return fields.echo("channel_id", "role")
     }
 
     func pushClient(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
-        try await rooms.push(try Self.message(fields), to: .client(channel, client))
+        try await push(fields, to: .user(client))
         guard await rooms.connections(in: channel).contains(where: { $0.member.clientID == client }) else {
             throw Self.clientUnknown
         }
@@ -64,14 +67,14 @@ extension AdminAPI {
     }
 
     func pushConnection(_ fields: JSONFields) async throws -> JSONValue {
-        let (channel, id) = (try fields.channel(), try fields.connection())
-        try await rooms.push(try Self.message(fields), to: .connection(channel, id))
+        try await push(fields, to: .participants([try fields.connection()]))
         return fields.echo("channel_id", "connection_id")
     }
 
-    private static func message(_ fields: JSONFields) throws(JSONShapeError) -> String {
+    private func push(_ fields: JSONFields, to selection: ChannelCommand.Selection) async throws {
+        let channel = try fields.channel()
         guard let data = fields.value("data") else { throw JSONShapeError("\"data\" is missing.") }
-        return data.text
+        try await perform(.push(json: data.text, to: selection), in: channel)
     }
 
     // MARK: Layers and key frames
@@ -80,7 +83,7 @@ extension AdminAPI {
         let receiver = try await connection(fields, "receiver_connection_id")
         let rid = try fields.rid("rid")
         let sender = try fields.optionalConnection("sender_connection_id")
-        try await rooms.requestLayer(rid.layer, receiver: receiver.member.id, sender: sender)
+        try await perform(.requestLayer(rid.layer, receiver: receiver.member.id, sender: sender), receiver)
         return fields.echo("channel_id", "receiver_connection_id", "rid", "sender_connection_id")
     }
 
@@ -89,7 +92,7 @@ extension AdminAPI {
         let receiver = try await connection(fields, "receiver_connection_id")
         let height = try fields.integer("height", JoinRequest.videoHeights)
         let sender = try fields.optionalConnection("sender_connection_id")
-        try await rooms.requestHeight(height, receiver: receiver.member.id, sender: sender)
+        try await perform(.requestHeight(height, receiver: receiver.member.id, sender: sender), receiver)
         return fields.echo("channel_id", "receiver_connection_id", "height", "sender_connection_id")
     }
 
@@ -97,7 +100,8 @@ extension AdminAPI {
     func limitConnection(_ fields: JSONFields) async throws -> JSONValue {
         let connection = try await connection(fields)
         let kbps = try fields.integer("receive_bit_rate", 1...Grants.receiveKbpsMax)
-        try await rooms.limitSending(to: connection.member.id, bitsPerSecond: kbps.map { $0 * 1_000 })
+        let limit = kbps.map { $0 * 1_000 }
+        try await perform(.limitSending(to: connection.member.id, bitsPerSecond: limit), connection)
         return fields.echo("channel_id", "connection_id", "receive_bit_rate")
     }
 
@@ -109,13 +113,13 @@ extension AdminAPI {
         }
         var expiry = AccessExpiry(unixSeconds: Int64(second))
         if let present = connection.expiry { expiry.warningSeconds = present.warningSeconds }
-        try await rooms.refreshAccess(of: connection.member.id, until: expiry)
+        try await perform(.extendAccess(of: connection.member.id, until: expiry), connection)
         return fields.echo("channel_id", "connection_id", "expires_at")
     }
 
     func requestKeyFrame(_ fields: JSONFields) async throws -> JSONValue {
         let connection = try await connection(fields)
-        try await rooms.requestKeyFrame(of: connection.member.id)
+        try await perform(.requestKeyFrames(of: connection.member.id), connection)
         return fields.echo("channel_id", "connection_id")
     }
 
@@ -130,6 +134,16 @@ extension AdminAPI {
             throw APIFailure.connectionUnknown
         }
         return connection
+    }
+
+    /// Performs a command about a connection.
+    func perform(_ command: ChannelCommand, _ connection: Connection) async throws(RoomError) {
+        try await perform(command, in: connection.channel)
+    }
+
+    @discardableResult
+    func perform(_ command: ChannelCommand, in channel: ChannelName) async throws(RoomError) -> ChannelReply {
+        try await rooms.perform(command, in: channel, by: .operator)
     }
 
     func requireMembers(of channel: ChannelName) async throws(APIFailure) {

@@ -8,13 +8,13 @@ import Room
 extension AdminAPI {
     func focusSpotlight(_ fields: JSONFields, isFixed: Bool) async throws -> JSONValue {
         let connection = try await connection(fields)
-        try await rooms.focus(connection.member.id, in: connection.channel, isFixed: isFixed)
+        try await perform(.focus(connection.member.id, isFixed: isFixed), connection)
         return fields.echo("channel_id", "connection_id")
     }
 
     func unfocusSpotlight(_ fields: JSONFields) async throws -> JSONValue {
         let connection = try await connection(fields)
-        try await rooms.unfocus(connection.member.id, in: connection.channel)
+        try await perform(.unfocus(connection.member.id), connection)
         return fields.echo("channel_id", "connection_id")
     }
 
@@ -23,18 +23,18 @@ extension AdminAPI {
         guard let number = try fields.integer("spotlight_number", Spotlight.numbers) else {
             throw JSONShapeError("\"spotlight_number\" is missing.")
         }
-        try await rooms.changeSpotlightNumber(of: channel, to: number)
+        try await perform(.setSpotlightNumber(number), in: channel)
         return fields.echo("channel_id", "spotlight_number")
     }
 
     func requestSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
         let receiver = try await connection(fields, "recv_connection_id")
-        try await rooms.requestSpotlightLayers(
-            receiver: receiver.member.id,
-            sender: try fields.optionalConnection("send_connection_id"),
+        let sender = try fields.optionalConnection("send_connection_id")
+        let layers = SpotlightLayers(
             focus: try fields.rid("spotlight_focus_rid").layer,
             unfocus: try fields.rid("spotlight_unfocus_rid").layer
         )
+        try await perform(.requestSpotlightLayers(layers, receiver: receiver.member.id, sender: sender), receiver)
         return fields.echo(
             "channel_id",
             "recv_connection_id",
@@ -46,10 +46,8 @@ extension AdminAPI {
 
     func resetSpotlightRID(_ fields: JSONFields) async throws -> JSONValue {
         let receiver = try await connection(fields, "recv_connection_id")
-        try await rooms.resetSpotlightLayers(
-            receiver: receiver.member.id,
-            sender: try fields.optionalConnection("send_connection_id")
-        )
+        let sender = try fields.optionalConnection("send_connection_id")
+        try await perform(.requestSpotlightLayers(nil, receiver: receiver.member.id, sender: sender), receiver)
         return fields.echo("channel_id", "recv_connection_id", "send_connection_id")
     }
 
@@ -77,43 +75,47 @@ extension AdminAPI {
         let channel = try fields.channel()
         if fields.value("connection_id") != nil {
             let connection = try await connection(fields)
-            let filters = try await rooms.filters(of: .connection(channel, connection.member.id))
+            let filters = try await rooms.filters(of: .participant(connection.member.id), in: channel)
             return .array(filters.map { .object($0.json) })
         }
-        return .array(try await rooms.filters(of: .channel(channel)).map { .object($0.json) })
+        return .array(try await rooms.filters(of: .channel, in: channel).map { .object($0.json) })
     }
 
     /// A given version must equal the filter's version. The filter gets a new version.
     func updateFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
-        let scope = try await scope(fields, isChannel: isChannel)
+        let (channel, scope) = try await scope(fields, isChannel: isChannel)
         var filter = try ForwardingFilter(fields.members)
         let expected = filter.version
         filter.version = makeVersion()
-        try await rooms.updateFilter(filter, in: scope, expected: expected)
+        try await perform(.updateFilter(filter, scope: scope, expected: expected), in: channel)
         return Self.answer(filter, fields)
     }
 
     func createFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
-        let scope = try await scope(fields, isChannel: isChannel)
+        let (channel, scope) = try await scope(fields, isChannel: isChannel)
         var filter = try ForwardingFilter(fields.members)
         filter.version = filter.version ?? makeVersion()
-        try await rooms.createFilter(filter, in: scope)
+        try await perform(.createFilter(filter, scope: scope), in: channel)
         return Self.answer(filter, fields)
     }
 
     func deleteFilter(_ fields: JSONFields, isChannel: Bool) async throws -> JSONValue {
-        let scope = try await scope(fields, isChannel: isChannel)
+        let (channel, scope) = try await scope(fields, isChannel: isChannel)
         let name = try fields.string("name") ?? ForwardingFilter.nameDefault
-        try await rooms.deleteFilter(name, in: scope, expected: try fields.string("version"))
+        let expected = try fields.string("version")
+        try await perform(.deleteFilter(name: name, scope: scope, expected: expected), in: channel)
         return fields.echo("channel_id", "connection_id", "name")
     }
 
-    private func scope(_ fields: JSONFields, isChannel: Bool) async throws -> FilterScope {
+    private func scope(
+        _ fields: JSONFields,
+        isChannel: Bool
+    ) async throws -> (channel: ChannelName, scope: FilterScope) {
         guard isChannel else {
             let connection = try await connection(fields)
-            return .connection(connection.channel, connection.member.id)
+            return (connection.channel, .participant(connection.member.id))
         }
-        return .channel(try fields.channel())
+        return (try fields.channel(), .channel)
     }
 
     private static func answer(_ filter: ForwardingFilter, _ fields: JSONFields) -> JSONValue {

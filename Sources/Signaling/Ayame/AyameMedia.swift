@@ -159,10 +159,11 @@ struct AyameMedia: Sendable {
             let (receives, sends) = (offer.receivedKinds.contains(kind), offer.sentKinds.contains(kind))
             // These fail for a participant that has ended, and for one that an operator muted. Neither concerns the answer.
             if receives != opened.receivedKinds.contains(kind) {
-                try? await rooms.subscribe(receives, to: SubscriptionSelection(kind: kind), receiver: id)
+                let selection = SubscriptionSelection(kind: kind)
+                try? await rooms.perform(.subscribe(receives, to: selection, receiver: .participant(id)), by: id)
             }
             if sends != opened.sentKinds.contains(kind) {
-                try? await rooms.setMuted(!sends, kind: kind, of: id, by: .member)
+                try? await rooms.perform(.setMuted(!sends, kinds: [kind], of: .participant(id)), by: id)
             }
         }
     }

@@ -115,6 +115,7 @@ struct HTTPFailure: Error {
                 "The channel is in use by another app; choose another channel.",
                 kind: .channelOfOtherApp
             )
+        case .forbidden: self.init(.forbidden, "Only an operator may ask for this.")
         case .mutedByOperator:
             self.init(.conflict, "An operator muted this client, and only an operator can unmute it.")
         case .changesTooFrequent:

@@ -120,10 +120,6 @@ extension OperatorsAPI {
             source: try call.body.choice("source")
         )
         let isSubscribed = try call.body.bool("subscribed") ?? true
-        return [
-            "changed": .integer(
-                try await rooms.subscribe(isSubscribed, to: selection, of: call.user, in: channel)
-            )
-        ]
+        return try await changed(.subscribe(isSubscribed, to: selection, receiver: .user(call.user)), in: channel)
     }
 }

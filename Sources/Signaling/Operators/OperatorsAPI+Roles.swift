@@ -51,7 +51,7 @@ extension OperatorsAPI {
         guard let role: ChannelRole = try call.body.choice("role") else {
             throw Problem(.invalidRequest, "\"role\" is missing.")
         }
-        return ["changed": .integer(try await rooms.changeRole(of: call.user, in: channel, to: role))]
+        return try await changed(.setRole(role, of: .user(call.user)), in: channel)
     }
 
     private func muteMember(_ call: APICall) async throws -> JSONValue {
@@ -59,7 +59,13 @@ extension OperatorsAPI {
         let kind: MediaKind? = try call.body.choice("kind")
         let isMuted = try call.body.bool("muted") ?? true
         let kinds = kind.map { [$0] } ?? Set(MediaKind.allCases)
-        return ["changed": .integer(try await rooms.setMuted(isMuted, kinds: kinds, of: call.user, in: channel))]
+        return try await changed(.setMuted(isMuted, kinds: kinds, of: .user(call.user)), in: channel)
+    }
+
+    /// Performs a command.
+    /// - Returns: how many connections changed.
+    func changed(_ command: ChannelCommand, in channel: ChannelName) async throws(RoomError) -> JSONValue {
+        ["changed": .integer(try await rooms.perform(command, in: channel, by: .operator).participants.count)]
     }
 
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.

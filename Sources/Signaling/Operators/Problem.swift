@@ -111,7 +111,8 @@ struct Problem: Error, Hashable {
         case let problem as Problem: self = problem
         case RoomError.channelUnknown: self = .channelUnknown
         case RoomError.participantUnknown: self = .memberUnknown
-        case RoomError.rolesUnused, RoomError.roleUnavailable, RoomError.publishingForbidden, RoomError.publishersFull:
+        case RoomError.rolesUnused, RoomError.roleUnavailable, RoomError.publishingForbidden, RoomError.publishersFull,
+            RoomError.nodePublishersFull, RoomError.appPublishersFull:
             self.init(.roleUnavailable, HTTPFailure(error).sentence)
         case RoomError.blocksFull:
             self.init(.blocksFull, "The node holds as many bans and blocks as it can; lift some of them.")

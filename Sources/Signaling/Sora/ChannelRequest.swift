@@ -17,16 +17,12 @@ struct ChannelRequest: Hashable, Sendable {
 
     /// What the client requests.
     enum Method: Hashable, Sendable {
-        case setRole(ChannelRole)
-        case setMuted(Bool, MediaKind)
-        case subscribe(Bool, SubscriptionSelection)
+        /// A change that concerns the client itself, and the JSON object that answers it.
+        case perform(ChannelCommand, result: String)
         /// What the client is sent, and why not more.
         case statistics
         /// The new token, in any form that `metadata.access_token` has.
         case refreshToken(JSONValue)
-        case requestLayer(RequestedRID, sender: ParticipantID?)
-        case requestSpotlightLayers(focus: RequestedRID, unfocus: RequestedRID, sender: ParticipantID?)
-        case resetSpotlightLayers(sender: ParticipantID?)
         /// - Parameter pushes: whether all clients of the channel are told.
         case putMetadata(MetadataChange, pushes: Bool)
     }
@@ -46,15 +42,19 @@ struct ChannelRequest: Hashable, Sendable {
         self.method = method
     }
 
-    init(_ fields: JSONFields, byteCount: Int) {
-        guard let id = Self.id(fields) else {
-            reply = .response(id: "null")
-            method = .failure(RequestFailure(.parametersInvalid, Self.idRule))
-            return
+    /// Parses a message of type `request`.
+    ///
+    /// - Parameter participant: the client.
+    init(_ fields: JSONFields, byteCount: Int, from participant: ParticipantID) {
+        reply = Self.reply(to: fields)
+        method = Result { () throws(RequestFailure) in
+            guard Self.id(fields) != nil else { throw RequestFailure(.parametersInvalid, Self.idRule) }
+            return try Self.method(fields, byteCount: byteCount, from: participant)
         }
-        reply = .response(id: id)
-        method = Result { () throws(RequestFailure) in try Self.method(fields, byteCount: byteCount) }
     }
+
+    /// How a message of type `request` is answered.
+    static func reply(to fields: JSONFields) -> Reply { .response(id: id(fields) ?? "null") }
 
     /// The member `id` as JSON text; `nil` without a valid one.
     static func id(_ fields: JSONFields) -> String? {
@@ -63,14 +63,18 @@ struct ChannelRequest: Hashable, Sendable {
         return id
     }
 
-    private static func method(_ fields: JSONFields, byteCount: Int) throws(RequestFailure) -> Method {
+    private static func method(
+        _ fields: JSONFields,
+        byteCount: Int,
+        from participant: ParticipantID
+    ) throws(RequestFailure) -> Method {
         guard byteCount <= bytesMax else {
             throw RequestFailure(.parametersInvalid, "A request may have at most \(bytesMax) bytes.")
         }
         do throws(JSONShapeError) {
             let name = try fields.requiredString("method", bytesMax: 64)
             let parameters = JSONFields(try fields.object("params") ?? [:])
-            if let method = try Method(name, parameters) { return method }
+            if let method = try Method(name, parameters, participant) { return method }
             throw JSONShapeError("There is no method of this name.")
         } catch {
             throw RequestFailure(.parametersInvalid, "The request is refused: \(error.sentence)")
@@ -80,20 +84,23 @@ struct ChannelRequest: Hashable, Sendable {
 
 extension ChannelRequest.Method {
     /// `nil` for an unknown name.
-    fileprivate init?(_ name: String, _ parameters: JSONFields) throws(JSONShapeError) {
+    fileprivate init?(_ name: String, _ parameters: JSONFields, _ own: ParticipantID) throws(JSONShapeError) {
         switch name {
         case "setRole":
             guard let role: ChannelRole = try parameters.choice("role") else {
                 throw JSONShapeError("\"role\" is missing.")
             }
-            self = .setRole(role)
+            let result = #"{"role":"\#(role.rawValue)"}"#
+            self = .perform(.setRole(role, of: .participant(own)), result: result)
         case "setMuted":
             guard let kind: MediaKind = try parameters.choice("kind"), let isMuted = try parameters.bool("muted") else {
                 throw JSONShapeError("\"kind\" or \"muted\" is missing.")
             }
-            self = .setMuted(isMuted, kind)
-        case "subscribe": self = .subscribe(true, try Self.selection(parameters))
-        case "unsubscribe": self = .subscribe(false, try Self.selection(parameters))
+            self = .perform(.setMuted(isMuted, kinds: [kind], of: .participant(own)), result: "{}")
+        case "subscribe", "unsubscribe":
+            let selection = try Self.selection(parameters)
+            let isSubscribed = name == "subscribe"
+            self = .perform(.subscribe(isSubscribed, to: selection, receiver: .participant(own)), result: "{}")
         case "statistics": self = .statistics
         case "refreshToken":
             guard let token = parameters.value("access_token"), token.string != nil || token.object != nil else {
@@ -148,6 +155,8 @@ struct RequestFailure: Error, Hashable, Sendable {
             }
         }
     }
+
+    static let notJoined = Self(.notJoined, "The client has not joined; wait for the offer.")
 
     let reason: Reason
     /// What is wrong and what to do.

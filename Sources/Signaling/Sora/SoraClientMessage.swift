@@ -12,7 +12,7 @@ enum SoraClientMessage: Hashable, Sendable {
     /// The answer to `req-stats`.
     case statistics(reports: JSONValue?)
     case disconnect(reason: String?)
-    case request(ChannelRequest)
+    case request([String: JSONValue], byteCount: Int)
     case ignored(type: String)
 
     /// The maximum length of a `candidate` message, in bytes. Typical ones have 200.
@@ -76,7 +76,7 @@ enum SoraClientMessage: Hashable, Sendable {
             case "stats":
                 let reports = byteCount <= Self.reportsBytesMax ? fields.value("reports") : nil
                 self = .statistics(reports: reports?.array == nil ? nil : reports)
-            case "request": self = .request(ChannelRequest(fields, byteCount: byteCount))
+            case "request": self = .request(fields.members, byteCount: byteCount)
             case "disconnect": self = .disconnect(reason: try? fields.string("reason"))
             default: self = .ignored(type: type)
             }

@@ -7,30 +7,21 @@ extension SoraConnection {
     /// - Returns: the result as the text of a JSON object.
     func result(of method: ChannelRequest.Method) async -> Result<String, RequestFailure> {
         guard let id = participant else { return .failure(RequestFailure(.notJoined, "The client has left.")) }
-        let rooms = context.rooms
         do {
             switch method {
-            case .setRole(let role):
-                try await rooms.changeRole(of: id, to: role, by: .member)
-                return .success(#"{"role":"\#(role.rawValue)"}"#)
-            case .setMuted(let isMuted, let kind):
-                try await rooms.setMuted(isMuted, kind: kind, of: id, by: .member)
-                return .success("{}")
-            case .subscribe(let isSubscribed, let selection):
-                try await rooms.subscribe(isSubscribed, to: selection, receiver: id)
-                return .success("{}")
+            case .perform(let command, let result):
+                do throws(RoomError) {
+                    try await context.rooms.perform(command, by: id)
+                } catch {
+                    throw RequestFailure(error, to: command)
+                }
+                return .success(result)
             case .statistics:
-                guard let statistics = await rooms.statistics(of: id) else { throw RoomError.participantUnknown }
+                guard let statistics = await context.rooms.statistics(of: id) else {
+                    throw RoomError.participantUnknown
+                }
                 return .success(statistics.sendingDocument.text)
             case .refreshToken(let token): return try await refreshAccess(of: id, with: token)
-            case .requestLayer(let rid, let sender):
-                return .success(try await requestLayer(rid, sender: sender, receiver: id))
-            case .requestSpotlightLayers(let focus, let unfocus, let sender):
-                return .success(
-                    try await requestSpotlightLayers(focus: focus, unfocus: unfocus, sender: sender, receiver: id)
-                )
-            case .resetSpotlightLayers(let sender):
-                return .success(try await resetSpotlightLayers(sender: sender, receiver: id))
             case .putMetadata(let change, let pushes):
                 return .success(try await putMetadata(change, pushes: pushes, of: id))
             }
@@ -55,7 +46,7 @@ extension SoraConnection {
         switch decision {
         case .allowed(let grants):
             let expiry = grants.permissions.expiry
-            try await context.rooms.refreshAccess(of: id, until: expiry)
+            try await context.rooms.perform(.extendAccess(of: id, until: expiry), by: id)
             var result = JSONObjectWriter()
             result.add("expires_at", ifPresent: expiry.map { String($0.unixSeconds) })
             return .success(result.text)
@@ -63,6 +54,34 @@ extension SoraConnection {
             return .failure(RequestFailure(.tokenInvalid, reason ?? "The new token is not valid for this connection."))
         case .failed:
             return .failure(RequestFailure(.internalError, "The server could not decide on the new token; try again."))
+        }
+    }
+
+    /// Changes what notifications say of this client, and tells all connected clients of the channel if `pushes`.
+    ///
+    /// Requests of one client are performed one after the other, so nothing changes between reading and writing.
+    private func putMetadata(_ change: MetadataChange, pushes: Bool, of id: ParticipantID) async throws -> String {
+        guard let connection = await context.rooms.connection(of: id) else {
+            throw RequestFailure(.notJoined, "The client is not connected.")
+        }
+        let metadata = try change.applied(to: connection.member.metadataJSON)
+        let push = pushes ? SoraServerMessage.metadataPush(change, of: id) : nil
+        try await context.rooms.perform(.setMetadata(json: metadata.text, of: id, push: push), by: id)
+        return metadata.text
+    }
+}
+
+extension RequestFailure {
+    /// The failure of a command that the rooms refused.
+    fileprivate init(_ error: RoomError, to command: ChannelCommand) {
+        switch (error, command) {
+        case (.participantUnknown, .requestLayer), (.participantUnknown, .requestSpotlightLayers):
+            self.init(
+                .parametersInvalid,
+                "The connection is no live sender of the channel, or the client receives nothing."
+            )
+        case (.spotlightUnused, _): self.init(.spotlightUnused, "The client joined without spotlight.")
+        default: self.init(error)
         }
     }
 }

@@ -93,7 +93,7 @@ enum SoraRPC {
         do throws(JSONShapeError) {
             let parameters = JSONFields(try fields.object("params") ?? [:])
             try check(parameters, of: method, caller)
-            return try ChannelRequest.Method(method, parameters)
+            return try ChannelRequest.Method(method, parameters, caller)
         } catch {
             throw RequestFailure(.parametersInvalid, "The parameters are refused: \(error.sentence)")
         }
@@ -139,21 +139,35 @@ enum SoraRPC {
 }
 
 extension ChannelRequest.Method {
-    fileprivate init(_ method: SoraRPC.Method, _ parameters: JSONFields) throws(JSONShapeError) {
+    fileprivate init(
+        _ method: SoraRPC.Method,
+        _ parameters: JSONFields,
+        _ caller: SoraRPC.Caller
+    ) throws(JSONShapeError) {
+        let own = caller.connection
         switch method {
         case .requestSimulcastRID:
-            self = .requestLayer(
-                try SoraRPC.rid(parameters, "rid"),
-                sender: try SoraRPC.sender(parameters, "sender_connection_id")
-            )
+            let rid = try SoraRPC.rid(parameters, "rid")
+            let sender = try SoraRPC.sender(parameters, "sender_connection_id")
+            var result = caller.result("receiver_connection_id")
+            result.add("rid", rid.rawValue)
+            result.add("sender_connection_id", ifPresent: sender.map { jsonString($0.value) })
+            self = .perform(.requestLayer(rid.layer, receiver: own, sender: sender), result: result.text)
         case .requestSpotlightRID:
-            self = .requestSpotlightLayers(
-                focus: try SoraRPC.rid(parameters, "spotlight_focus_rid"),
-                unfocus: try SoraRPC.rid(parameters, "spotlight_unfocus_rid"),
-                sender: try SoraRPC.sender(parameters, "send_connection_id")
-            )
+            let focus = try SoraRPC.rid(parameters, "spotlight_focus_rid")
+            let unfocus = try SoraRPC.rid(parameters, "spotlight_unfocus_rid")
+            let layers = SpotlightLayers(focus: focus.layer, unfocus: unfocus.layer)
+            let sender = try SoraRPC.sender(parameters, "send_connection_id")
+            var result = caller.result("recv_connection_id")
+            result.add("send_connection_id", ifPresent: sender.map { jsonString($0.value) })
+            result.add("spotlight_focus_rid", focus.rawValue)
+            result.add("spotlight_unfocus_rid", unfocus.rawValue)
+            self = .perform(.requestSpotlightLayers(layers, receiver: own, sender: sender), result: result.text)
         case .resetSpotlightRID:
-            self = .resetSpotlightLayers(sender: try SoraRPC.sender(parameters, "send_connection_id"))
+            let sender = try SoraRPC.sender(parameters, "send_connection_id")
+            var result = caller.result("recv_connection_id")
+            result.add("send_connection_id", ifPresent: sender.map { jsonString($0.value) })
+            self = .perform(.requestSpotlightLayers(nil, receiver: own, sender: sender), result: result.text)
         case .putMetadata:
             guard let metadata = parameters.value("metadata") else { throw JSONShapeError("\"metadata\" is missing.") }
             self = .putMetadata(.whole(metadata), pushes: try parameters.bool("push") ?? false)
@@ -162,5 +176,15 @@ extension ChannelRequest.Method {
             let key = try SoraRPC.key(parameters)
             self = .putMetadata(.item(key, value), pushes: try parameters.bool("push") ?? false)
         }
+    }
+}
+
+extension SoraRPC.Caller {
+    /// The result of a method that changes what the client receives: its parameters, with those that name the client.
+    fileprivate func result(_ name: StaticString) -> JSONObjectWriter {
+        var result = JSONObjectWriter()
+        result.add("channel_id", channel.value)
+        result.add(name, connection.value)
+        return result
     }
 }

@@ -202,7 +202,8 @@ extension SoraStateMachine {
             running.awaitsReports = false
             phase = .running(running)
             return [.record(reports)]
-        case (.request(let request), _): return handle(request)
+        case (.request(let members, let byteCount), _):
+            return handle(JSONFields(members), byteCount: byteCount)
         case (.candidate, _), (.pong, _), (.statistics, _), (.ignored, _): return []
         }
     }
@@ -458,21 +459,22 @@ extension SoraStateMachine {
     private static let requestsMax = 32
 
     /// Clients without the channel extension get no response: the type is unknown to them.
-    private mutating func handle(_ request: ChannelRequest) -> [Action] {
+    private mutating func handle(_ fields: JSONFields, byteCount: Int) -> [Action] {
         switch phase {
-        case .running(let running) where running.settings.options != nil: return enqueue(request)
-        case .authorizing(let connect, _) where connect.options != nil:
-            return refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")
-        case .reserving(let settings, _) where settings.options != nil:
-            return refusal(of: request, .notJoined, "The client has not joined; wait for the offer.")
+        case .running(let running) where running.settings.options != nil:
+            return enqueue(ChannelRequest(fields, byteCount: byteCount, from: running.reservation.participant))
+        case .authorizing(let connect, _) where connect.options != nil: break
+        case .reserving(let settings, _) where settings.options != nil: break
         case .waiting, .authorizing, .reserving, .running, .ended: return []
         }
+        return response(ChannelRequest.reply(to: fields), .failure(.notJoined))
     }
 
     private mutating func enqueue(_ request: ChannelRequest) -> [Action] {
         guard case .running(var running) = phase else { return [] }
         guard running.requests.count < Self.requestsMax else {
-            return refusal(of: request, .requestsFull, "Too many requests are under way; wait for their responses.")
+            let sentence = "Too many requests are under way; wait for their responses."
+            return response(request.reply, .failure(RequestFailure(.requestsFull, sentence)))
         }
         running.requests.append(request)
         let isFirst = running.requests.count == 1
@@ -494,16 +496,8 @@ extension SoraStateMachine {
         return enqueue(SoraRPC.request(bytes, permitted: methods, from: caller))
     }
 
-    private func refusal(
-        of request: ChannelRequest,
-        _ reason: RequestFailure.Reason,
-        _ sentence: String
-    ) -> [Action] {
-        response(to: request, .failure(RequestFailure(reason, sentence)))
-    }
-
-    private func response(to request: ChannelRequest, _ result: Result<String, RequestFailure>) -> [Action] {
-        switch request.reply {
+    private func response(_ reply: ChannelRequest.Reply, _ result: Result<String, RequestFailure>) -> [Action] {
+        switch reply {
         case .response(let id):
             let text = SoraServerMessage.response(to: id, result)
             guard case .running(let running) = phase else { return [.send(text)] }
@@ -523,7 +517,7 @@ extension SoraStateMachine {
                 phase = .running(running)
                 return actions + [.request(method)]
             case .failure(let failure):
-                actions += response(to: request, .failure(failure))
+                actions += response(request.reply, .failure(failure))
                 running.requests.removeFirst()
             }
         }
@@ -536,7 +530,7 @@ extension SoraStateMachine {
         guard case .running(var running) = phase, !running.requests.isEmpty else { return [] }
         let request = running.requests.removeFirst()
         phase = .running(running)
-        return response(to: request, result) + performRequests()
+        return response(request.reply, result) + performRequests()
     }
 }
 

@@ -41,11 +41,9 @@ extension PublicResponder {
         switch decision {
         case .allowed(let grants):
             // A token that names no user owns the session itself, and expires: the new one takes the session over.
-            try await rooms.refreshAccess(
-                of: session.participant,
-                until: grants.permissions.expiry,
-                owner: credential?.ownerProof
-            )
+            let id = session.participant
+            try await rooms.perform(.extendAccess(of: id, until: grants.permissions.expiry), by: id)
+            if let owner = credential?.ownerProof { await rooms.replaceOwner(of: id, by: owner) }
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .denied(let reason):
             throw HTTPFailure(.forbidden, reason ?? "The new token does not permit what this session does.")

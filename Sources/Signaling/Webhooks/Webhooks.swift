@@ -161,10 +161,10 @@ public final class Webhooks: Service {
             let number = try fields.integer("spotlight_number", Spotlight.numbers)
             let filters = try ForwardingFilter.list(fields)
             if let number {
-                try await rooms.changeSpotlightNumber(of: session.channel, session: session.id, to: number)
+                try await perform(.setSpotlightNumber(number), in: session, of: rooms)
             }
             for filter in filters ?? [] {
-                try await rooms.createFilter(filter, in: .channel(session.channel), session: session.id)
+                try await perform(.createFilter(filter, scope: .channel), in: session, of: rooms)
             }
         } catch {
             logger.warning(
@@ -172,6 +172,11 @@ public final class Webhooks: Service {
                 metadata: ["channel": "\(session.channel)", "reason": "\("\(error)".printable)"]
             )
         }
+    }
+
+    private func perform(_ command: ChannelCommand, in session: ChannelSession, of rooms: Rooms) async throws(RoomError)
+    {
+        try await rooms.perform(command, in: session.channel, by: .operator, session: session.id)
     }
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.

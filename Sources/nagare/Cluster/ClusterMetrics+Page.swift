@@ -129,6 +129,15 @@ struct ClusterMetrics: Sendable {
                 "Channels that were not shared with other nodes because there were too many.",
                 rooms.refused
             ),
+            (
+                "nagare_cluster_commands_refused_total",
+                "Commands of other nodes about participants of this one that were refused.", rooms.commandsRefused
+            ),
+            (
+                "nagare_cluster_command_refusals_total",
+                "Commands of this node that other nodes refused for their participants; its log says which.",
+                rooms.refusals
+            ),
         ]
         for (name, help, value) in counts { page.addCounter(name, help: help, value) }
     }

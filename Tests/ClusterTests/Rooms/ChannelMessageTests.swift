@@ -26,7 +26,8 @@ import Testing
         let departed = ChannelUpdate.Departed(id: records[0].id, departure: .ended)
         let messages: [(ChannelMessage, [UInt8])] = [
             (.gone(Self.channel, ended: nil), []), (.want(Self.channel), []), (.keep([Self.channel]), []),
-            (.request(Self.channel, .end(records[0].id, .kicked)), []),
+            (.command(Self.channel, .end(.participants([records[0].id]), .kicked)), []),
+            (.refused(Self.channel, command: "end", reason: "participantUnknown"), []),
             (.news(Self.channel, .all(nil, records, register, labels: ["#a"])), []),
             (.news(Self.channel, .all(nil, [records[0]], register, labels: [], others: others)), []),
             (.news(Self.channel, .changed(records)), []), (.news(Self.channel, .left([departed])), []),

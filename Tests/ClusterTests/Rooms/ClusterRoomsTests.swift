@@ -185,6 +185,20 @@ struct ClusterRoomsTests {
         }
     }
 
+    @Test func `a command that a node refuses is counted at both`() async throws {
+        let nodes = TestNodes()
+        let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))
+        let member = try await join(.sendonly, at: a)
+        _ = try await join(.recvonly, at: b)
+        try await eventually("a counts 2 members") { await count(at: a) == 2 }
+        // Its own members are not b's.
+        let command = ChannelCommand.requestKeyFrames(of: member.participant)
+        a.cluster.send(command, of: Self.channel, to: b.media)
+        a.cluster.send(command, of: try #require(ChannelName("elsewhere")), to: b.media)
+        try await eventually("a has both refusals") { a.cluster.counters.refusals == 2 }
+        #expect(b.cluster.counters.commandsRefused == 2 && a.cluster.counters.commandsRefused == 0)
+    }
+
     @Test func `the members of a node that stopped leave at once`() async throws {
         let nodes = TestNodes()
         let (a, b) = (nodes.add("a", 1), nodes.add("b", 2))

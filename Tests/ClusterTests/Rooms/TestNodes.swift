@@ -1,3 +1,4 @@
+import Logging
 import MediaTypes
 import Room
 import RoomTestSupport
@@ -55,7 +56,13 @@ final class TestNodes: Sendable {
         let (id, media) = (NodeID(rawValue: name)!, NodeIncarnation(rawValue: number)!)
         let view = View(nodes: self, own: id, incarnation: media)
         // On a busy machine the other nodes' news may take longer than newcomers wait.
-        let cluster = ClusterRooms(own: id, links: view, directory: view, openTimeout: .seconds(1_200))
+        let cluster = ClusterRooms(
+            own: id,
+            links: view,
+            directory: view,
+            openTimeout: .seconds(1_200),
+            logger: Logger(label: "test", factory: { _ in SwiftLogNoOpLogHandler() })
+        )
         let plane = FakeMediaPlane(MediaLocation(node: media, loop: LoopIndex(rawValue: 0)))
         let reports = Reports()
         let rooms = Rooms(

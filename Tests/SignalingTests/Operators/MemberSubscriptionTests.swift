@@ -101,7 +101,8 @@ import Testing
             let lobby = try #require(ChannelName("lobby"))
             for number in 0..<1_024 {
                 let selection = SubscriptionSelection(user: "user\(number)")
-                try await bench.bench.rooms.subscribe(false, to: selection, of: "alice", in: lobby)
+                let command = ChannelCommand.subscribe(false, to: selection, receiver: .user("alice"))
+                try await bench.bench.rooms.perform(command, in: lobby, by: .operator)
             }
             let body: JSONValue = ["subscribed": false, "user_id": "bob"]
             #expect(try bench.problem(await bench.send(.post, Self.path, body)) == .subscriptionsFull)

@@ -76,8 +76,9 @@ import Wire
         bench.receive(Self.request("1", "subscribe", #"{"user_id":"anna","kind":"video"}"#))
         bench.receive(Self.request(#""two""#, "unknown"))
         bench.receive(Self.request("3", "unsubscribe"))
-        guard case .request(.subscribe(true, SubscriptionSelection(user: "anna", kind: .video))) = try bench.request()
-        else {
+        let anna = SubscriptionSelection(user: "anna", kind: .video)
+        let subscribe = ChannelCommand.subscribe(true, to: anna, receiver: .participant(SoraBench.id))
+        guard case .request(.perform(subscribe, result: "{}")) = try bench.request() else {
             Issue.record("not performed")
             return
         }
@@ -87,7 +88,8 @@ import Wire
         let refusal = try bench.next()
         #expect(refusal["id"] == "two" && refusal["error"]?["reason"] == "PARAMETERS-INVALID")
         #expect(refusal["error"]?["code"] == 16_974_081)
-        guard case .request(.subscribe(false, SubscriptionSelection())) = try bench.request() else {
+        let all = ChannelCommand.subscribe(false, to: SubscriptionSelection(), receiver: .participant(SoraBench.id))
+        guard case .request(.perform(all, result: "{}")) = try bench.request() else {
             Issue.record("not performed")
             return
         }
@@ -124,7 +126,8 @@ import Wire
     @Test func `roles and mute are requested with their parameters`() throws {
         var bench = try Self.joined()
         bench.receive(Self.request("1", "setRole", #"{"role":"host"}"#))
-        guard case .request(.setRole(.host)) = try bench.request() else {
+        let host = ChannelCommand.setRole(.host, of: .participant(SoraBench.id))
+        guard case .request(.perform(host, result: #"{"role":"host"}"#)) = try bench.request() else {
             Issue.record("not performed")
             return
         }
@@ -132,7 +135,8 @@ import Wire
         let refusal = try bench.next()
         #expect(refusal["error"]?["reason"] == "CHANNEL-NOT-INTERACTIVE" && refusal["error"]?["code"] == 16_908_801)
         bench.receive(Self.request("2", "setMuted", #"{"kind":"audio","muted":false}"#))
-        guard case .request(.setMuted(false, .audio)) = try bench.request() else {
+        let unmute = ChannelCommand.setMuted(false, kinds: [.audio], of: .participant(SoraBench.id))
+        guard case .request(.perform(unmute, result: "{}")) = try bench.request() else {
             Issue.record("not performed")
             return
         }

@@ -84,24 +84,54 @@ import Wire
 
     @Test(
         arguments: [
-            ("RequestSimulcastRid", #"{"rid":"r1"}"#, .requestLayer(.r1, sender: nil)),
+            (
+                "RequestSimulcastRid", #"{"rid":"r1"}"#,
+                .perform(
+                    .requestLayer(RequestedRID.r1.layer, receiver: SoraBench.id, sender: nil),
+                    result: #"{"channel_id":"room","receiver_connection_id":"\#(own)","rid":"r1"}"#
+                )
+            ),
             (
                 "RequestSimulcastRid", #"{"rid":"none","sender_connection_id":"\#(other)"}"#,
-                .requestLayer(.none, sender: SoraBench.other)
+                .perform(
+                    .requestLayer(.nothing, receiver: SoraBench.id, sender: SoraBench.other),
+                    result: #"{"channel_id":"room","receiver_connection_id":"\#(own)","rid":"none","#
+                        + #""sender_connection_id":"\#(other)"}"#
+                )
             ),
             (
                 "RequestSimulcastRid",
                 #"{"rid":"r2","sender_connection_id":null,"channel_id":"room","receiver_connection_id":"\#(own)"}"#,
-                .requestLayer(.r2, sender: nil)
+                .perform(
+                    .requestLayer(RequestedRID.r2.layer, receiver: SoraBench.id, sender: nil),
+                    result: #"{"channel_id":"room","receiver_connection_id":"\#(own)","rid":"r2"}"#
+                )
             ),
             (
                 "RequestSpotlightRid", #"{"spotlight_focus_rid":"r2","spotlight_unfocus_rid":"r0"}"#,
-                .requestSpotlightLayers(focus: .r2, unfocus: .r0, sender: nil)
+                .perform(
+                    .requestSpotlightLayers(
+                        SpotlightLayers(focus: RequestedRID.r2.layer, unfocus: RequestedRID.r0.layer),
+                        receiver: SoraBench.id,
+                        sender: nil
+                    ),
+                    result: #"{"channel_id":"room","recv_connection_id":"\#(own)","spotlight_focus_rid":"r2","#
+                        + #""spotlight_unfocus_rid":"r0"}"#
+                )
             ),
-            ("ResetSpotlightRid", "{}", .resetSpotlightLayers(sender: nil)),
+            (
+                "ResetSpotlightRid", "{}",
+                .perform(
+                    .requestSpotlightLayers(nil, receiver: SoraBench.id, sender: nil),
+                    result: #"{"channel_id":"room","recv_connection_id":"\#(own)"}"#
+                )
+            ),
             (
                 "ResetSpotlightRid", #"{"send_connection_id":"\#(other)"}"#,
-                .resetSpotlightLayers(sender: SoraBench.other)
+                .perform(
+                    .requestSpotlightLayers(nil, receiver: SoraBench.id, sender: SoraBench.other),
+                    result: #"{"channel_id":"room","recv_connection_id":"\#(own)","send_connection_id":"\#(other)"}"#
+                )
             ),
             (
                 "PutSignalingNotifyMetadata", #"{"metadata":{"a":1},"push":true}"#,
@@ -171,7 +201,7 @@ import Wire
     @Test func `a notification has no response, whatever comes of it`() throws {
         var bench = try Self.bench()
         bench.receive(Self.message(#"{"jsonrpc":"2.0","method":"2025.2.0/ResetSpotlightRid"}"#))
-        guard case .request(.resetSpotlightLayers) = try bench.request() else {
+        guard case .request(.perform(.requestSpotlightLayers(nil, _, _), _)) = try bench.request() else {
             Issue.record("not performed")
             return
         }
@@ -186,7 +216,7 @@ import Wire
         #expect(bench.rest.count == 1 && bench.sentData.count == 8, "those beyond 32")
         for _ in 0..<8 { #expect(try Self.code(&bench) == -32_000) }
         for id in 1...32 {
-            guard case .request(.resetSpotlightLayers) = try bench.request() else { return }
+            guard case .request(.perform(.requestSpotlightLayers(nil, _, _), _)) = try bench.request() else { return }
             bench.take(bench.state.requested(.failure(RequestFailure(.spotlightUnused, "No spotlight."))))
             #expect(bench.sentData.first?.message["id"]?.integer == id)
             #expect(try Self.code(&bench) == -32_000)

@@ -193,7 +193,7 @@ struct WebhookDeliveryTests {
             for _ in 0..<3 { webhooks.take(.sessionCreated(session, unixNanoseconds: 0)) }
             webhooks.take(.sessionDestroyed(session, unixNanoseconds: 0))
             try await Self.finish(webhooks)
-            #expect(try await bench.rooms.filters(of: .channel(lobby)).map(\.name) == ["default"])
+            #expect(try await bench.rooms.filters(of: .channel, in: lobby).map(\.name) == ["default"])
             #expect(script.told.last?["type"] == "session.destroyed")
             #expect(script.told.last?["session_id"] == .string(session.id.value))
         }

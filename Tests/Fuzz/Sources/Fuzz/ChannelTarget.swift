@@ -71,7 +71,7 @@ private struct ChannelSide {
         return id
     }
 
-    /// As ``ChannelActor`` does.
+    /// As ``Channel`` does.
     mutating func receive(_ news: ChannelUpdate, from sender: NodeIncarnation) {
         switch news {
         case .all(let session, let records, let register, _, let others):
@@ -96,24 +96,9 @@ private struct ChannelSide {
         }
     }
 
-    mutating func receive(_ request: MemberRequest) {
-        switch request {
-        case .end(let id, let why):
-            guard model.participants[id]?.isRemote == false else { return }
-            _ = model.left(id, reason: why.reason)
-            node.left(id, reason: why.reason, at: model.now)
-        case .mute(let id, let kind, let isMuted): _ = try? model.muteRequested(isMuted, kind, of: id, by: .operator)
-        case .sendingLimit(let id, let rate): _ = try? model.sendingLimited(to: id, bitsPerSecond: rate)
-        case .layer(let id, let layer, let sender): _ = try? model.layerRequested(layer, by: id, of: sender)
-        case .height(let id, let height, let sender): _ = try? model.heightRequested(height, by: id, of: sender)
-        case .spotlightLayers(let id, let layers, let sender):
-            _ = try? model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
-        case .subscription(let id, let isSubscribed, let selection):
-            _ = try? model.subscriptionRequested(isSubscribed, selection, by: id)
-        case .focus(let id, let isFixed): _ = try? model.focusRequested(id, isFixed: isFixed, isTold: true)
-        case .unfocus(let id): _ = try? model.unfocusRequested(id, isTold: true)
-        case .role, .keyFrame, .push: break
-        }
+    mutating func receive(_ command: ChannelCommand) {
+        guard let effects = try? model.perform(command, by: .node).effects else { return }
+        for case .ended(let id, let reason) in effects { node.left(id, reason: reason, at: model.now) }
     }
 
     /// All that the node tells of the channel.
@@ -173,8 +158,8 @@ private struct ChannelRun {
         guard isForChannel, message.channel == World.name else { return }
         switch message {
         case .news(_, let news): side.receive(news, from: sender.media)
-        case .request(_, let request): side.receive(request)
-        case .data, .gone, .want, .keep: break
+        case .command(_, let command): side.receive(command)
+        case .data, .gone, .want, .keep, .refused: break
         }
         let told = side.model.takeChanges()
         let members = told.changed.map { ChannelMessage.news(World.name, .changed([$0])) }
@@ -206,11 +191,18 @@ func seedsChannel() -> [(name: String, bytes: [UInt8])] {
     let records = other.model.ownMembers
     let departed = ids.map { ChannelUpdate.Departed(id: $0, departure: .left, time: now.unixNanoseconds) }
     let local = ChannelSide.localMember
-    let requests: [MemberRequest] = [
-        .end(local, .kicked), .mute(local, .video, true), .sendingLimit(local, bitsPerSecond: 500_000),
-        .layer(local, .richest, of: ids.first), .height(local, 360, of: nil), .spotlightLayers(local, nil, of: nil),
-        .subscription(local, true, SubscriptionSelection(user: "u", kind: .video, source: nil)),
-        .focus(local, isFixed: true), .unfocus(local), .push([local], json: "{}"),
+    let commands: [ChannelCommand] = [
+        .end(.participants([local]), .kicked), .setMuted(true, kinds: [.video], of: .participant(local)),
+        .setRole(.audience, of: .participant(local)), .limitSending(to: local, bitsPerSecond: 500_000),
+        .requestLayer(.richest, receiver: local, sender: ids.first), .requestHeight(360, receiver: local, sender: nil),
+        .requestSpotlightLayers(nil, receiver: local, sender: nil), .requestKeyFrames(of: local),
+        .subscribe(
+            true,
+            to: SubscriptionSelection(user: "u", kind: .video, source: nil),
+            receiver: .participant(local)
+        ),
+        .focus(local, isFixed: true), .unfocus(local), .push(json: "{}", to: .participants([local])),
+        .end(.all, .channelTerminated), .setSpotlightNumber(3),
     ]
     let scripts: [(String, [ChannelMessage])] =
         [
@@ -220,7 +212,7 @@ func seedsChannel() -> [(name: String, bytes: [UInt8])] {
             ("labels", all + [.news(World.name, .labels(["#b"]))]),
             ("gone", all + [.want(World.name), .gone(World.name, ended: other.model.ownSession), .keep([World.name])]),
             ("data", all + [.data(World.name, sender: ids[0], label: "#a", isText: true)]),
-        ] + requests.enumerated().map { ("request-\($0.offset + 1)", all + [.request(World.name, $0.element)]) }
+        ] + commands.enumerated().map { ("command-\($0.offset + 1)", all + [.command(World.name, $0.element)]) }
     return scripts.map { name, messages in
         let bytes = SeedWriter.make { seed in
             for message in messages {

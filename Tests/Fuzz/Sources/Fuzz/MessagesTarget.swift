@@ -1,8 +1,8 @@
 import Access
-import JSON
 import Negotiation
 import Wire
 
+@testable import JSON
 @testable import Room
 @testable import Signaling
 
@@ -20,7 +20,8 @@ func fuzzSora(_ bytes: RawSpan) {
     do {
         switch try SoraClientMessage(decoding: text, limits: limits) {
         case .connect(let connect): check(connect)
-        case .request(let request): check(request, [])
+        case .request(let members, let byteCount):
+            check(ChannelRequest(JSONFields(members), byteCount: byteCount, from: Sample.caller.connection), [])
         case .pong(let reports), .statistics(let reports):
             require(reports?.array != nil || reports == nil, "reports are a list")
         case .answer, .candidate, .disconnect, .ignored: break

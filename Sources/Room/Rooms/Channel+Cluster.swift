@@ -2,7 +2,7 @@ import MediaTypes
 
 // The channel at the other nodes of a cluster.
 
-extension ChannelActor {
+extension Channel {
     /// Learns from the cluster whether other nodes have the channel, once. From then on nodes tell each other of it.
     func open() async {
         guard !isRetired, let cluster = context.cluster else { return }
@@ -152,50 +152,5 @@ extension ChannelActor {
     func lost(_ node: NodeIncarnation) {
         for id in model.members(of: node) { left(id, .timedOut) }
         data.labelsFound([], of: node)
-    }
-
-    /// ``Rooms/received(_:of:)``
-    func received(_ request: MemberRequest) async {
-        if let id = request.participant, model.participants[id]?.isRemote != false { return }
-        switch request {
-        case .end(let id, let why): end(id, reason: why.reason)
-        case .role(let id, let role): try? changeRole(of: id, to: role, by: .operator)
-        case .mute(let id, let kind, let isMuted):
-            try? apply { model throws(RoomError) in
-                try model.muteRequested(isMuted, kind, of: id, by: .operator)
-            }
-        case .sendingLimit(let id, let bitsPerSecond):
-            try? apply { model throws(RoomError) in try model.sendingLimited(to: id, bitsPerSecond: bitsPerSecond) }
-        case .keyFrame(let id): try? await requestKeyFrame(of: id)
-        case .layer(let id, let layer, let sender):
-            try? apply { model throws(RoomError) in try model.layerRequested(layer, by: id, of: sender) }
-        case .height(let id, let height, let sender):
-            try? apply { model throws(RoomError) in try model.heightRequested(height, by: id, of: sender) }
-        case .spotlightLayers(let id, let layers, let sender):
-            try? apply { model throws(RoomError) in
-                try model.spotlightLayersRequested(layers.map { ($0.focus, $0.unfocus) }, by: id, of: sender)
-            }
-        case .subscription(let id, let isSubscribed, let selection):
-            try? apply { model throws(RoomError) in
-                try model.subscriptionRequested(isSubscribed, selection, by: id)
-            }
-        case .push(let ids, let json): _ = push(json, to: ids.filter { model.participants[$0]?.isConnected == true })
-        case .focus(let id, let isFixed):
-            try? apply { model throws(RoomError) in try model.focusRequested(id, isFixed: isFixed, isTold: true) }
-        case .unfocus(let id):
-            try? apply { model throws(RoomError) in try model.unfocusRequested(id, isTold: true) }
-        }
-    }
-}
-
-extension MemberRequest {
-    /// The member of the asked node that the request is about; `nil` for one about others, too.
-    fileprivate var participant: ParticipantID? {
-        switch self {
-        case .end(let id, _), .role(let id, _), .mute(let id, _, _), .sendingLimit(let id, _), .keyFrame(let id),
-            .layer(let id, _, _), .height(let id, _, _), .spotlightLayers(let id, _, _), .subscription(let id, _, _):
-            id
-        case .push, .focus, .unfocus: nil
-        }
     }
 }

@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-extension ChannelActor {
+extension Channel {
     /// Steps of work on events of data channels in one job, half a millisecond at most. The control loop runs jobs in their
     /// order, so that a channel with many messages gets its share of the loop and no more, and a join waits for one job of each
     /// such channel.

@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-extension ChannelActor {
+extension Channel {
     /// Hands an event to the model and performs its effects.
     func apply<Refusal>(
         _ event: (inout ChannelModel) throws(Refusal) -> [ChannelModel.Effect]
@@ -15,13 +15,6 @@ extension ChannelActor {
     private func countLimitedChanges() {
         let counts = model.takeLimitedChanges()
         if !counts.isEmpty { context.node.withModel { $0.changesLimited(counts) } }
-    }
-
-    /// ``apply(_:)`` for callers from outside.
-    func change<Refusal>(
-        _ event: @Sendable (inout ChannelModel) throws(Refusal) -> [ChannelModel.Effect]
-    ) throws(Refusal) {
-        try apply(event)
     }
 
     func perform(_ effects: [ChannelModel.Effect]) {
@@ -66,8 +59,12 @@ extension ChannelActor {
             for changes in listeners.values { changes.yield() }
         case .report(let report):
             context.onEvent(.report(report))
-        case .request(let request, let node):
-            context.cluster?.send(request, of: name, to: node)
+        case .push(let json, let ids):
+            for id in ids { post(.push(json), to: id, &slowConsumers) }
+        case .requestKeyFrames(let peer, let location):
+            enqueue(.requestKeyFrames(peer), at: location)
+        case .request(let command, let node):
+            context.cluster?.send(command, of: name, to: node)
         case .checkTransport(let id, let peer, let location):
             uncheckedTransports.append((id, peer, location))
             if transportChecker == nil { transportChecker = Task { await self.checkTransports() } }
@@ -113,18 +110,15 @@ extension ChannelActor {
         publish()
     }
 
-    /// - Returns: whether the participant's signaling reads events. A slow consumer's mailbox is full.
-    @discardableResult
-    func post(_ event: ParticipantEvent, to id: ParticipantID, _ slowConsumers: inout [ParticipantID]) -> Bool {
-        guard let mailbox = mailboxes[id] else { return false }
-        if !mailbox.post(event) { slowConsumers.append(id) }
-        return true
+    /// Does nothing for a participant whose signaling reads no events. A slow consumer's mailbox is full.
+    func post(_ event: ParticipantEvent, to id: ParticipantID, _ slowConsumers: inout [ParticipantID]) {
+        if let mailbox = mailboxes[id], !mailbox.post(event) { slowConsumers.append(id) }
     }
 }
 
 // MARK: - Commands of media planes
 
-extension ChannelActor {
+extension Channel {
     func enqueue(_ command: MediaCommandQueue.Command, at location: MediaLocation) {
         commands[location, default: MediaCommandQueue()].add(command)
         startWorker(for: location)
@@ -157,6 +151,8 @@ extension ChannelActor {
                 case .data(let command):
                     dataCommands.append(command)
                     if dataCommands.count == Self.dataCommandsMax { await perform(&dataCommands, at: location) }
+                case .requestKeyFrames(let peer):
+                    await context.plane(at: location).requestKeyFrame(of: peer)
                 case .limitSending(let peer, let bitsPerSecond):
                     await context.plane(at: location).limitSending(to: peer, bitsPerSecond: bitsPerSecond)
                 case .connect(let slot):

@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-extension ChannelActor {
+extension Channel {
     /// ``Rooms/joinContext(of:)`` of a channel that exists.
     func joinContext() async -> (
         session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders

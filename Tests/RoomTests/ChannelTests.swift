@@ -61,7 +61,7 @@ private actor TestSignaling {
 }
 
 @Suite(.timeLimit(.minutes(10)))
-struct ChannelActorTests {
+struct ChannelTests {
     private static let names = (0..<100).map { ChannelName("channel \($0)")! }
 
     private static func index(_ name: ChannelName) -> Int { ControlExecutors.index(of: name, count: 2) }

@@ -1,7 +1,7 @@
 import MediaTypes
 import Wire
 
-extension ChannelActor {
+extension Channel {
     func resource(_ id: ResourceID) -> Rooms.Resource? { resources[id] }
 
     /// ``Rooms/end(_:)``
@@ -25,10 +25,9 @@ extension ChannelActor {
         return end(reservation.participant, reason: reason)
     }
 
-    /// ``Rooms/refreshAccess(of:until:owner:)``
-    func refreshAccess(of id: ParticipantID, until expiry: AccessExpiry?, owner: OwnerProof?) throws(RoomError) {
-        try apply { model throws(RoomError) in try model.accessRefreshed(of: id, until: expiry) }
-        guard let owner, let resource = resourceOf[id], resources[resource]?.owner != nil else { return }
+    /// ``Rooms/replaceOwner(of:by:)``
+    func replaceOwner(of id: ParticipantID, by owner: OwnerProof) {
+        guard let resource = resourceOf[id], resources[resource]?.owner != nil else { return }
         resources[resource]?.owner = owner
     }
 
@@ -117,21 +116,6 @@ extension ChannelActor {
         try apply { model throws(RoomError) in try model.slotsChanged(of: id, add: assigned, remove: []) }
     }
 
-    /// ``Rooms/changeRole(of:to:by:)``
-    func changeRole(of id: ParticipantID, to role: ChannelRole, by initiator: Initiator) throws(RoomError) {
-        // A host takes its place among the node's publishers first, and gives it back last.
-        let published = try context.node.withModel { node throws(RoomError) in
-            try role == .host ? node.publishingBegan(of: id) : true
-        }
-        do throws(RoomError) {
-            try apply { model throws(RoomError) in try model.roleRequested(role, of: id, by: initiator) }
-            if role == .audience { context.node.withModel { $0.publishingEnded(of: id) } }
-        } catch {
-            if !published { context.node.withModel { $0.publishingEnded(of: id) } }
-            throw error
-        }
-    }
-
     /// ``Rooms/codecsRefused(by:_:)``
     func codecsRefused(by id: ParticipantID, _ tracks: [UnsupportedTrack]) {
         guard model.participants[id] != nil, let attendance = attendance(of: id) else { return }
@@ -145,16 +129,6 @@ extension ChannelActor {
         }
     }
 
-    /// ``Rooms/requestKeyFrame(of:)``
-    func requestKeyFrame(of id: ParticipantID) async throws(RoomError) {
-        guard let participant = model.participants[id], participant.isActive else { throw .participantUnknown }
-        guard !participant.isRemote else {
-            context.cluster?.send(.keyFrame(id), of: name, to: participant.location.node)
-            return
-        }
-        await context.plane(at: participant.location).requestKeyFrame(of: participant.peer)
-    }
-
     /// `nil` unless the participant is active.
     func statistics(of id: ParticipantID) async -> PeerStatistics? {
         guard let participant = model.participants[id], participant.isActive, !participant.isRemote else { return nil }
@@ -164,7 +138,7 @@ extension ChannelActor {
 
 // MARK: - Listeners
 
-extension ChannelActor {
+extension Channel {
     /// `nil` when the actor is retired.
     func listen(
         from network: ClientNetwork,
@@ -200,89 +174,9 @@ extension ChannelActor {
     }
 }
 
-// MARK: - Admin API
+// MARK: - Queries
 
-extension ChannelActor {
-    /// ``Rooms/end(channel:role:clientID:reason:)``
-    func end(role: Role?, clientID: String?, reason: EndReason) -> [ParticipantID] {
-        var ended: [ParticipantID] = []
-        apply { model in
-            let result = model.end(role: role, clientID: clientID, reason: reason)
-            ended = result.ended
-            return result.effects
-        }
-        return ended
-    }
-
-    /// ``Rooms/changeRole(of:in:to:)``
-    func changeRole(ofUser user: String, to role: ChannelRole) throws(RoomError) -> Int {
-        try changeUser { model throws(RoomError) in try model.roleRequested(role, ofUser: user) }
-    }
-
-    /// ``Rooms/setMuted(_:kinds:of:in:)``
-    func setMuted(_ isMuted: Bool, kinds: Set<MediaKind>, ofUser user: String) throws(RoomError) -> Int {
-        try changeUser { model throws(RoomError) in try model.muteRequested(isMuted, kinds, ofUser: user) }
-    }
-
-    /// ``Rooms/subscriptions(of:in:)``
-    func subscriptions(ofUser user: String) throws(RoomError) -> [ConnectionSubscription] {
-        try model.subscriptions(ofUser: user)
-    }
-
-    /// ``Rooms/subscribe(_:to:of:in:)``
-    func subscribe(
-        _ isSubscribed: Bool,
-        to selection: SubscriptionSelection,
-        ofUser user: String
-    ) throws(RoomError) -> Int {
-        try changeUser { model throws(RoomError) in
-            try model.subscriptionRequested(isSubscribed, selection, ofUser: user)
-        }
-    }
-
-    private func changeUser(
-        _ change: (inout ChannelModel) throws(RoomError) -> (changed: Int, effects: [ChannelModel.Effect])
-    ) throws(RoomError) -> Int {
-        var changed = 0
-        try apply { model throws(RoomError) in
-            let result = try change(&model)
-            changed = result.changed
-            return result.effects
-        }
-        return changed
-    }
-
-    /// ``Rooms/terminate(session:of:)``
-    func terminate(session: ChannelSessionID) throws(RoomError) -> [ParticipantID] {
-        try model.checkSession(session)
-        return end(role: nil, clientID: nil, reason: .sessionTerminated)
-    }
-
-    /// ``Rooms/push(_:to:)``
-    func push(_ json: String, to audience: Audience) throws(RoomError) -> Int {
-        let receivers = try model.members(of: audience)
-        var ofOthers: [NodeIncarnation: [ParticipantID]] = [:]
-        for id in receivers {
-            guard let participant = model.participants[id], participant.isRemote,
-                participant.agent.signaling == .sora
-            else { continue }
-            ofOthers[participant.location.node, default: []].append(id)
-        }
-        for (node, ids) in ofOthers { context.cluster?.send(.push(ids, json: json), of: name, to: node) }
-        return push(json, to: receivers) + ofOthers.values.reduce(0) { $0 + $1.count }
-    }
-
-    /// Sends a text to members of this node.
-    func push(_ json: String, to receivers: [ParticipantID]) -> Int {
-        var slowConsumers: [ParticipantID] = []
-        let count = receivers.count { post(.push(json), to: $0, &slowConsumers) }
-        for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }
-        return count
-    }
-
-    /// ``Rooms/filters(of:)``
-    func filters(of scope: FilterScope) throws(RoomError) -> [ForwardingFilter] { try model.filters(of: scope) }
-
+extension Channel {
     /// The active participants with their order on the node.
     var orderedConnections: [(order: UInt64, connection: Connection)] {
         model.connections.compactMap { connection in
@@ -291,5 +185,7 @@ extension ChannelActor {
     }
 
     /// Evaluates `query` with the model.
-    func read<Value: Sendable>(_ query: @Sendable (ChannelModel) -> Value) -> Value { query(model) }
+    func read<Value: Sendable, Refusal>(
+        _ query: @Sendable (ChannelModel) throws(Refusal) -> Value
+    ) throws(Refusal) -> Value { try query(model) }
 }

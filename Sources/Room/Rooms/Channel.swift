@@ -7,7 +7,7 @@ import Wire
 ///
 /// It is pinned to a control loop. Calls about one channel are serialized; channels do not wait for each other. The
 /// actor exists while the channel has participants or listeners, waits for departures at other nodes, or a call is under way.
-actor ChannelActor: PeerEventReceiver {
+actor Channel: PeerEventReceiver {
     /// The dependencies of all channels of a node.
     struct Context: Sendable {
         let planes: [MediaLocation: any MediaPlane]

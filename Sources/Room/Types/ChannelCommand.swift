@@ -1,0 +1,179 @@
+public import MediaTypes
+public import Wire
+
+/// A change of a running channel that a client, an operator, a webhook's answer or another node asks for.
+///
+/// The parser of each protocol makes one, nodes send it to each other as it is, and ``ChannelModel/perform(_:by:)`` performs it.
+/// Only joining, media negotiation and leaving are no commands: they belong to one connection and its signaling.
+public enum ChannelCommand: Hashable, Sendable, Codable {
+    /// The participants that a command ends or reaches.
+    public enum Selection: Hashable, Sendable, Codable {
+        case all
+        case role(Role)
+        /// Those with this client identifier.
+        case user(String)
+        case participants([ParticipantID])
+    }
+
+    /// The participants that a command changes.
+    public enum Subject: Hashable, Sendable, Codable {
+        case participant(ParticipantID)
+        /// All connections of the user with this client identifier. A role or mute also holds for those that it makes later.
+        case user(String)
+    }
+
+    /// Why participants are ended.
+    public enum EndCause: String, Hashable, Sendable, Codable {
+        case disconnectedByOperator, kicked, banned, channelTerminated, sessionTerminated, madeAudience, replaced
+    }
+
+    /// Ends participants.
+    case end(Selection, EndCause)
+    /// Makes participants of an interactive channel host or audience. An operator's audience stays so until an operator makes it
+    /// host; its connections that only send, such as a shared screen, end.
+    case setRole(ChannelRole, of: Subject)
+    /// Mutes kinds of participants' media, or unmutes them. An operator's mute also stops the forwarding, and the participant
+    /// cannot undo it. A participant's own mute is only announced; beyond its budget (``RoomLimits/changesPerSecond``) others
+    /// are told later, of the latest one.
+    case setMuted(Bool, kinds: Set<MediaKind>, of: Subject)
+    /// Subscribes receivers to tracks of others, or unsubscribes them. The last command that matches a track decides.
+    case subscribe(Bool, to: SubscriptionSelection, receiver: Subject)
+    /// Requests a layer of video for a receiver; of one live sender, or with `nil` of all without a request of their own.
+    case requestLayer(LayerChoice, receiver: ParticipantID, sender: ParticipantID?)
+    /// Requests video of a height in pixels, one of ``JoinRequest/videoHeights``; `nil` for as high as there is, or of one sender
+    /// as of all.
+    case requestHeight(Int?, receiver: ParticipantID, sender: ParticipantID?)
+    /// Requests layers of senders in focus and of the others; `nil` for the layers that the receiver joined with.
+    case requestSpotlightLayers(SpotlightLayers?, receiver: ParticipantID, sender: ParticipantID?)
+    /// Limits the rate at which a receiver is sent media, in bit/s; `nil` for the limit of its grant.
+    case limitSending(to: ParticipantID, bitsPerSecond: Int?)
+    /// Requests key frames of all video of a participant.
+    case requestKeyFrames(of: ParticipantID)
+    /// Replaces what later notifications say of a participant (``Member/metadataJSON``).
+    ///
+    /// `push` is a text for all connected participants, which takes one of the participant's changes; without it nobody is told of
+    /// the change.
+    case setMetadata(json: String, of: ParticipantID, push: String?)
+    /// Extends a participant's permission in place; `nil` for one without an end. It is warned again before the new end.
+    case extendAccess(of: ParticipantID, until: AccessExpiry?)
+    /// Sends a JSON text to connected participants whose signaling carries messages.
+    case push(json: String, to: Selection)
+    /// Puts a live sender into focus, in place of the one that has been silent longest. A fixed one stays while others speak.
+    case focus(ParticipantID, isFixed: Bool)
+    /// Takes a live sender out of focus until it starts to speak.
+    case unfocus(ParticipantID)
+    /// Changes how many senders are in focus, one of ``Spotlight/numbers``.
+    case setSpotlightNumber(Int)
+    case createFilter(ForwardingFilter, scope: FilterScope)
+    /// Replaces the filter of the same name. `expected` is the version that it has to have; `nil` accepts any.
+    case updateFilter(ForwardingFilter, scope: FilterScope, expected: String?)
+    case deleteFilter(name: String, scope: FilterScope, expected: String?)
+}
+
+/// Who asks for a command.
+public enum Initiator: Hashable, Sendable {
+    /// A participant, over its signaling.
+    case member(ParticipantID)
+    /// The application's server: its operators and what its webhooks answer.
+    case `operator`
+    /// Another node, which performed a command of an operator and leaves the part of this node's participants to it.
+    case node
+
+    /// Who changed something, for participants and reports.
+    public enum Kind: String, Hashable, Sendable, Codable {
+        /// The participant itself.
+        case member = "self"
+        case `operator`
+    }
+
+    var kind: Kind {
+        switch self {
+        case .member: .member
+        case .operator, .node: .operator
+        }
+    }
+}
+
+/// The answer to a command.
+public struct ChannelReply: Hashable, Sendable {
+    /// The participants that the command changed, ended or reached, in the order of joining. Those that were as the command
+    /// wants them are not among them.
+    public var participants: [ParticipantID] = []
+
+    public init(participants: [ParticipantID] = []) { self.participants = participants }
+}
+
+extension ChannelCommand {
+    /// The name of the command in logs.
+    public var name: String { Mirror(reflecting: self).children.first?.label ?? "\(self)" }
+
+    /// Who may ask for it besides operators.
+    struct Permission: OptionSet {
+        let rawValue: UInt8
+        /// The participant that it is about.
+        static let member = Self(rawValue: 1)
+        /// Other nodes.
+        static let nodes = Self(rawValue: 2)
+    }
+
+    /// What operators alone may ask for is about a whole channel or all connections of a user: it changes the register, which nodes
+    /// share.
+    var permission: Permission {
+        switch self {
+        case .setRole(_, of: .participant), .setMuted(_, kinds: _, of: .participant),
+            .subscribe(_, to: _, receiver: .participant), .requestLayer, .requestHeight, .requestSpotlightLayers,
+            .extendAccess:
+            [.member, .nodes]
+        case .setMetadata: .member
+        case .end(.participants, _), .push(json: _, to: .participants), .limitSending, .requestKeyFrames, .focus,
+            .unfocus:
+            .nodes
+        case .end, .setRole, .setMuted, .subscribe, .push, .setSpotlightNumber, .createFilter, .updateFilter,
+            .deleteFilter:
+            []
+        }
+    }
+
+    /// The participant that it is about; `nil` for a channel, a user or several participants.
+    var participant: ParticipantID? {
+        switch self {
+        case .setRole(_, of: .participant(let id)), .setMuted(_, kinds: _, of: .participant(let id)),
+            .subscribe(_, to: _, receiver: .participant(let id)), .requestLayer(_, receiver: let id, sender: _),
+            .requestHeight(_, receiver: let id, sender: _), .requestSpotlightLayers(_, receiver: let id, sender: _),
+            .limitSending(to: let id, bitsPerSecond: _), .requestKeyFrames(of: let id),
+            .setMetadata(json: _, of: let id, push: _), .extendAccess(of: let id, until: _):
+            id
+        case .end, .setRole, .setMuted, .subscribe, .push, .focus, .unfocus, .setSpotlightNumber, .createFilter,
+            .updateFilter, .deleteFilter:
+            nil
+        }
+    }
+}
+
+extension ChannelCommand.EndCause {
+    var reason: EndReason {
+        switch self {
+        case .disconnectedByOperator: .disconnectedByOperator
+        case .kicked: .kicked
+        case .banned: .banned
+        case .channelTerminated: .channelTerminated
+        case .sessionTerminated: .sessionTerminated
+        case .madeAudience: .madeAudience
+        case .replaced: .replaced
+        }
+    }
+
+    /// `nil` for a reason that one node does not ask another one for.
+    init?(_ reason: EndReason) {
+        switch reason {
+        case .kicked: self = .kicked
+        case .banned: self = .banned
+        case .channelTerminated: self = .channelTerminated
+        case .sessionTerminated: self = .sessionTerminated
+        case .madeAudience: self = .madeAudience
+        case .replaced: self = .replaced
+        case .disconnectedByOperator: self = .disconnectedByOperator
+        default: return nil
+        }
+    }
+}
