@@ -188,7 +188,7 @@ extension SynchronousNode {
     }
 
     package mutating func shutdownRequested() -> [Effect] {
-        node.drainingStarted()
+        node.joinPolicy.stop()
         return channels.keys.sorted { $0.value < $1.value }.flatMap { end(in: $0, reason: .shutdown).effects }
     }
 
@@ -200,7 +200,7 @@ extension SynchronousNode {
         try change(of: id) { model throws(RoomError) in try model.layerRequested(layer, by: id, of: sender) }
     }
 
-    package mutating func drainingStarted() { node.drainingStarted() }
+    package mutating func drainingStarted() { node.joinPolicy.stop() }
 }
 
 // MARK: - Queries

@@ -316,13 +316,13 @@ struct ChannelModelTests {
 
     @Test func `a node whose place another one took admits newcomers to its own channels only`() throws {
         var bench = ModelBench()
-        bench.model.node.isReplaced = true
-        #expect(bench.model.node.refusesNewcomers(of: ModelBench.channel))
+        bench.model.node.joinPolicy.isReplaced = true
+        #expect(bench.model.node.refusesJoins(to: ModelBench.channel))
         #expect(throws: RoomError.draining) { try bench.viewer() }
-        bench.model.node.isReplaced = false
+        bench.model.node.joinPolicy.isReplaced = false
         _ = try bench.livePublisher()
-        bench.model.node.isReplaced = true
-        #expect(!bench.model.node.refusesNewcomers(of: ModelBench.channel))
+        bench.model.node.joinPolicy.isReplaced = true
+        #expect(!bench.model.node.refusesJoins(to: ModelBench.channel))
         _ = try bench.viewer()
     }
 

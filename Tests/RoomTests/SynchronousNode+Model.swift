@@ -71,8 +71,8 @@ extension SynchronousNode {
 
 extension SynchronousNode {
     var mode: NodeMode {
-        get { node.mode }
-        set { node.mode = newValue }
+        get { node.joinPolicy.mode }
+        set { node.joinPolicy.mode = newValue }
     }
     var admissions: AdmissionCounts { node.admissions }
     var placement: Placement { node.placement }

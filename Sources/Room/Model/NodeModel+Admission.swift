@@ -82,16 +82,14 @@ extension NodeModel {
         at now: RoomTime
     ) -> RoomError? {
         let isNew = channels[request.channel]?.members.isEmpty ?? true
-        if isDraining { return .draining }
+        if joinPolicy.isDraining { return .draining }
         if let refusal = blocks.refusal(of: request, at: now) { return refusal }
         if let token = request.resumeToken.flatMap(ResumeToken.init),
             let reason = recentlyEnded.reason(of: token.participant, at: now)
         {
             return .placeEnded(reason)
         }
-        if mode == .blockNewConnections { return .connectionsBlocked }
-        if refusesNewChannels, isNew { return .draining }
-        if mode != .normal, isNew { return .sessionsBlocked }
+        if let refusal = joinPolicy.refusal(opensChannel: isNew) { return refusal }
         if check.isAppMismatched { return .appMismatch }
         if check.isHeldInAudience { return .audienceByOperator }
         if check.isTargetUnknown { return .participantUnknown }
@@ -152,7 +150,7 @@ extension NodeModel {
         as id: ParticipantID,
         at now: RoomTime
     ) throws(RoomError) -> ParticipantLocation {
-        guard !isDraining else { throw .draining }
+        guard !joinPolicy.isDraining else { throw .draining }
         if let refusal = blocks.refusal(of: request, at: now) { throw refusal }
         guard let member = members[id] else { throw .participantUnknown }
         let (name, before) = (member.channel, member.place)
@@ -244,7 +242,7 @@ extension NodeModel {
         from network: ClientNetwork = .unknown,
         isChannelFull: Bool = false
     ) throws(RoomError) {
-        guard !isDraining else { throw .draining }
+        guard !joinPolicy.isDraining else { throw .draining }
         guard listeners.count < limits.listenersMax else { throw .listenersFull }
         let share = network.share(limits.listenersPerNetworkMax, of: limits.listenersMax)
         guard listenerCounts[network] ?? 0 < share else { throw .networkListenersFull }

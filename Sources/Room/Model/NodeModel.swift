@@ -74,14 +74,7 @@ package struct NodeModel: Sendable {
     }
 
     package var limits: RoomLimits
-    /// Which newcomers the node admits.
-    package var mode = NodeMode.normal
-    /// Whom the node refuses because it drains.
-    package var drainStage = DrainStage.none
-    /// Whether another process has this node's name in the cluster, and takes its place.
-    package var isReplaced = false
-    /// Whether the node shuts down, which is final.
-    private var isStopping = false
+    package var joinPolicy = JoinPolicy()
     package internal(set) var admissions = AdmissionCounts()
     /// Messages between participants that were dropped.
     package private(set) var droppedMessages: [MessageDropReason: UInt64] = [:]
@@ -148,19 +141,10 @@ package struct NodeModel: Sendable {
             .prefix(max(count, 0)).map(\.key)
     }
 
-    /// Whether all newcomers and listeners are refused, because the node drains or shuts down.
-    package var isDraining: Bool { isStopping || drainStage == .newcomers }
-
-    /// Newcomers and listeners are refused from now on.
-    package mutating func drainingStarted() { isStopping = true }
-
-    /// Whether the node refuses each newcomer of a channel, because it drains or because of its mode.
-    package func refusesNewcomers(of channel: ChannelName) -> Bool {
-        if isDraining || mode == .blockNewConnections { return true }
-        return (mode != .normal || refusesNewChannels) && channels[channel]?.members.isEmpty ?? true
+    /// Whether the node refuses everyone who joins a channel, because of its ``JoinPolicy``.
+    package func refusesJoins(to channel: ChannelName) -> Bool {
+        joinPolicy.refusal(opensChannel: channels[channel]?.members.isEmpty ?? true) != nil
     }
-
-    var refusesNewChannels: Bool { drainStage != .none || isReplaced }
 
     /// A message between participants was dropped.
     package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }

@@ -18,27 +18,41 @@ extension Rooms {
         get async { node.withModel { $0.limitedChanges } }
     }
     public var isDraining: Bool {
-        get async { node.withModel { $0.isDraining } }
+        get async { node.withModel { $0.joinPolicy.isDraining } }
     }
-    /// Which newcomers the node admits.
+    /// Who may join, as an operator set it.
     public var mode: NodeMode {
-        get async { node.withModel { $0.mode } }
+        get async { node.withModel { $0.joinPolicy.mode } }
     }
-    public func setMode(_ mode: NodeMode) async { node.withModel { $0.mode = mode } }
+    /// Who may join: of the set mode and that of a drain the one that admits less.
+    public var modeInForce: NodeMode {
+        get async { node.withModel { $0.joinPolicy.modeInForce } }
+    }
+
+    /// Sets who may join.
+    /// - Returns: `false` for a mode that admits more than the node's drain does: it would not be in force. It is not set then.
+    @discardableResult
+    public func setMode(_ mode: NodeMode) async -> Bool {
+        node.withModel { node in
+            guard mode >= node.joinPolicy.drainMode else { return false }
+            node.joinPolicy.mode = mode
+            return true
+        }
+    }
 
     /// Sets whom the node refuses because it drains. It never takes back a shutdown.
-    public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.drainStage = stage } }
-    public var drainStage: DrainStage { node.withModel { $0.drainStage } }
+    public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.joinPolicy.drainStage = stage } }
+    public var drainStage: DrainStage { node.withModel { $0.joinPolicy.drainStage } }
 
     /// Sets whether newcomers of channels that no participant of this node is in are refused because another process has this
     /// node's name in the cluster: other nodes would not find these channels here.
-    public func setReplaced(_ isReplaced: Bool) { node.withModel { $0.isReplaced = isReplaced } }
+    public func setReplaced(_ isReplaced: Bool) { node.withModel { $0.joinPolicy.isReplaced = isReplaced } }
     /// Whether another process has this node's name in the cluster, and takes its place.
-    public var isReplaced: Bool { node.withModel { $0.isReplaced } }
+    public var isReplaced: Bool { node.withModel { $0.joinPolicy.isReplaced } }
 
-    /// Whether each newcomer of a channel is refused, because the node drains, shuts down, or has a mode that says so.
-    public func refusesNewcomers(of channel: ChannelName) -> Bool {
-        node.withModel { $0.refusesNewcomers(of: channel) }
+    /// Whether everyone who joins a channel is refused, because the node drains, shuts down, or has a mode that says so.
+    public func refusesJoins(to channel: ChannelName) -> Bool {
+        node.withModel { $0.refusesJoins(to: channel) }
     }
 
     /// Whether a resume token names a participant of this node. The token may still be refused.

@@ -263,7 +263,7 @@ public final class Rooms: Sendable {
     // MARK: - Shutdown
 
     /// Refuses newcomers and listeners from now on, for good. Present ones stay.
-    public func startDraining() async { node.withModel { $0.drainingStarted() } }
+    public func startDraining() async { node.withModel { $0.joinPolicy.stop() } }
 
     /// Ends every participant and listener with ``EndReason/shutdown``. It does not stop newcomers.
     public func endAll() async {

@@ -111,7 +111,7 @@ public struct RoomLimits: Equatable, Sendable, Codable {
 }
 
 /// Which newcomers the node admits, for a graceful shutdown.
-public enum NodeMode: Hashable, Sendable {
+public enum NodeMode: Hashable, Comparable, Sendable {
     case normal
     /// Newcomers are admitted to channels with a session only.
     case blockNewSessions

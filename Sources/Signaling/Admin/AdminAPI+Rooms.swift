@@ -167,21 +167,19 @@ extension AdminAPI {
     /// Sets the mode. A mode that admits more than a draining node does is refused, because it would not be in force.
     func changeMode(_ fields: JSONFields) async throws -> JSONValue {
         guard let mode: APIMode = try fields.choice("mode") else { throw JSONShapeError("\"mode\" is missing.") }
-        guard mode.strictness >= APIMode(await rooms.drainMode).strictness else {
+        guard await rooms.setMode(mode.mode) else {
             throw APIFailure(
                 409,
                 "NODE-DRAINING",
                 "The node drains and admits less than this mode; take the drain back first, with nagare undrain."
             )
         }
-        await rooms.setMode(mode.mode)
         return ["mode": .string(mode.rawValue)]
     }
 
     /// The mode in force: of the set one and that of a drain the one that admits less.
     func getMode(_ fields: JSONFields) async throws -> JSONValue {
-        let modes = [APIMode(await rooms.mode), APIMode(await rooms.drainMode)]
-        return ["mode": .string((modes.max { $0.strictness < $1.strictness } ?? .normal).rawValue)]
+        ["mode": .string(APIMode(await rooms.modeInForce).rawValue)]
     }
 
     /// The nodes of the cluster as this node knows them, itself first.
@@ -211,15 +209,6 @@ private enum APIMode: String, CaseIterable {
     case blockNewSessions = "block_new_session"
     case blockNewConnections = "block_new_connection"
 
-    /// Grows with what the mode refuses.
-    var strictness: Int {
-        switch self {
-        case .normal: 0
-        case .blockNewSessions: 1
-        case .blockNewConnections: 2
-        }
-    }
-
     init(_ mode: NodeMode) {
         switch mode {
         case .normal: self = .normal
@@ -233,16 +222,6 @@ private enum APIMode: String, CaseIterable {
         case .normal: .normal
         case .blockNewSessions: .blockNewSessions
         case .blockNewConnections: .blockNewConnections
-        }
-    }
-}
-
-extension Rooms {
-    /// The mode that admits what the node's drain admits.
-    fileprivate var drainMode: NodeMode {
-        get async {
-            if await isDraining { return .blockNewConnections }
-            return drainStage == .none ? .normal : .blockNewSessions
         }
     }
 }
