@@ -278,7 +278,7 @@ actor SoraConnection {
                 reservation,
                 remote: outcome.remote,
                 receive: outcome.receive,
-                slots: SoraStateMachine.assignments(outcome.added),
+                slots: SoraSession.assignments(outcome.added),
                 data: outcome.data,
                 firstMediaKind: outcome.receive.first?.kind ?? .audio,
                 mids: mids

@@ -54,79 +54,22 @@ struct SoraStateMachine {
         case waiting(until: Instant)
         /// Waits for the admission; the deadline is that of the first offer.
         case authorizing(SoraConnect, until: Instant)
-        case reserving(SoraSettings, until: Instant)
-        case running(Running)
+        /// - Parameter isStale: whether remote streams changed meanwhile.
+        case reserving(SoraSettings, until: Instant, isStale: Bool)
+        case running(SoraSession)
         case ended
-    }
-
-    /// The state of a connection with a reservation.
-    fileprivate struct Running {
-        enum Step {
-            /// Waits for an answer until the deadline.
-            case offered(until: Instant)
-            /// The owner applies an answer.
-            case applying
-            case idle
-        }
-        let settings: SoraSettings
-        let reservation: Reservation
-        var description: OfferedDescription
-        var step: Step
-        /// Whether requested statistics of the client are outstanding.
-        var awaitsReports = false
-        /// Whether the first answer was applied.
-        var isActive = false
-        /// The deadline for the transport to connect; `nil` when there is none.
-        var connectedUntil: Instant?
-        var isConnected = false
-        /// The earliest time of the next offer, so that one offer has all changes of a short period.
-        var quietUntil: Instant
-        /// The client's layers that nobody wants.
-        var unusedLayers: Set<RID> = []
-        /// When these are to be offered, if they differ from those of the last offer: layers that somebody wants again at once.
-        var layersDueAt: Instant?
-        /// Whether `findStreams` is outstanding.
-        var isFinding = false
-        /// Messages to send after the offer that `findStreams` may lead to.
-        var held: [String] = []
-        /// Requests of the client without a response, the first of them under way.
-        var requests: [ChannelRequest] = []
-        var nextPing: Instant?
-        var pingCount = 0
-        /// The quality of the client's network, and when it is sent next; `nil` before it is known.
-        var quality: QualityMessage?
-        /// Whether the signaling moved to data channels.
-        var isSwitched = false
-        /// Whether the WebSocket is closed, and the connection goes on without.
-        var isSocketLost = false
-
-        /// Sends a message on a data channel, or on the WebSocket before the signaling moved.
-        func deliver(_ text: String, on label: SoraDataChannels.Label) -> Action {
-            isSwitched ? .sendData(text, on: label) : .send(text)
-        }
     }
 
     /// The time limit from `connect` to the offer: longer than any webhook timeout.
     private static let admissionTimeout = Interval.seconds(75)
 
-    /// The delay of the next offer for each stream of the last one. The cost of an offer grows with its streams, and when
-    /// many clients join at once, each join would otherwise cause an offer to each member.
-    private static let quietPerStream = Interval.milliseconds(10)
-    private static let quietMax = Interval.seconds(1)
-
     /// The maximum length of `connect`, in bytes: about twice that of the longest metadata.
     private static let connectBytesMax = 128 * 1024
 
-    /// Every so many pings, a `ping` asks for statistics.
-    private static let statisticsPeriod = 6
-
     private let configuration: SoraConfiguration
     private var phase: Phase
-    /// Whether remote streams changed since the last `findStreams`.
-    private var isStale = false
     private var lastMessage: Instant
     private var budget = MessageBudget()
-    private var generator = SystemRandomNumberGenerator()
 
     init(configuration: SoraConfiguration, at now: Instant) {
         self.configuration = configuration
@@ -186,68 +129,32 @@ extension SoraStateMachine {
         case (.connect, _): throw SoraClose(.invalidMessage, "The client sent a second \"connect\".")
         case (.disconnect, _): return end(.disconnected, leaving: .left)
         case (_, .waiting): throw SoraClose(.invalidMessage, "The first message of the client is not \"connect\".")
-        case (.answer(let sdp), .running(var running)):
-            guard case .offered = running.step else {
-                throw SoraClose(.invalidMessage, "The client sent an answer without an outstanding offer.")
-            }
-            let actions = try apply(sdp, to: &running, at: now)
-            phase = .running(running)
-            return actions + (running.step.isIdle ? advance(at: now) : [])
+        case (_, .running):
+            return inSession { session throws(SoraEnd) in try session.received(message, at: now) }
         case (.answer, _): throw SoraClose(.invalidMessage, "The client sent an answer before the offer.")
-        case (.pong(let reports?), .running(var running)) where running.awaitsReports:
-            running.awaitsReports = false
-            phase = .running(running)
-            return [.record(reports)]
-        case (.statistics(let reports?), .running(var running)) where running.awaitsReports:
-            running.awaitsReports = false
-            phase = .running(running)
-            return [.record(reports)]
-        case (.request(let members, let byteCount), _):
-            return handle(JSONFields(members), byteCount: byteCount)
-        case (.candidate, _), (.pong, _), (.statistics, _), (.ignored, _): return []
+        case (.request(let members, _), .authorizing(let connect, _)) where connect.options != nil:
+            return refuse(JSONFields(members))
+        case (.request(let members, _), .reserving(let settings, _, _)) where settings.options != nil:
+            return refuse(JSONFields(members))
+        case (.request, _), (.candidate, _), (.pong, _), (.statistics, _), (.ignored, _): return []
         }
     }
 
-    private func apply(_ sdp: String, to running: inout Running, at now: Instant) throws(SoraClose) -> [Action] {
-        let outcome: OfferedDescription.Outcome
-        do {
-            outcome = try running.description.apply(answer: sdp)
-        } catch {
-            throw SoraClose(.invalidMessage, "The client's answer is refused: \(error.sentence)")
-        }
-        let reports = outcome.unsupported.isEmpty ? [] : [Action.reportUnsupported(outcome.unsupported)]
-        guard running.isActive else {
-            running.step = .applying
-            running.connectedUntil = now + Interval(configuration.connectionCreatedTimeout)
-            return reports + [.activate(outcome)]
-        }
-        guard !outcome.added.isEmpty || !outcome.removed.isEmpty else {
-            running.step = .idle
-            return reports
-        }
-        running.step = .applying
-        return reports + [.changeSlots(added: Self.assignments(outcome.added), removed: outcome.removed)]
-    }
-
-    /// The slots in the form of the rooms.
-    static func assignments(_ slots: [OfferedDescription.NegotiatedSlot]) -> [SlotAssignment] {
-        slots.compactMap { slot in
-            ParticipantID(slot.streamID).map {
-                SlotAssignment(sender: $0, track: slot.track, parameters: slot.parameters)
-            }
-        }
+    /// A request of a client that has not joined.
+    private func refuse(_ fields: JSONFields) -> [Action] {
+        guard case .response(let id) = ChannelRequest.reply(to: fields) else { return [] }
+        return [.send(SoraServerMessage.response(to: id, .failure(.notJoined)))]
     }
 
     /// The WebSocket closed, with or without a closing handshake.
     mutating func socketClosed() -> [Action] {
         guard !hasEnded else { return [] }
-        if case .running(var running) = phase, running.isSwitched, running.settings.data?.ignoresSocketLoss == true {
-            running.isSocketLost = true
-            phase = .running(running)
-            return []
+        guard case .running(var session) = phase, session.survivesSocketLoss() else {
+            phase = .ended
+            return [.leave(.signalingLost)]
         }
-        phase = .ended
-        return [.leave(.signalingLost)]
+        phase = .running(session)
+        return []
     }
 
     /// The client violated the WebSocket protocol, which closes the WebSocket.
@@ -309,7 +216,7 @@ extension SoraStateMachine {
                     decoders: decoders,
                     configuration: configuration
                 )
-                phase = .reserving(settings, until: until)
+                phase = .reserving(settings, until: until, isStale: false)
                 var request = settings.joinRequest(id: id)
                 request.usesTURN = configuration.announcesEmbeddedTURN(to: settings)
                 return [.reserve(request)]
@@ -343,52 +250,32 @@ extension SoraStateMachine {
 
     /// The rooms reserved the participant: sends the first offer.
     mutating func reserved(_ reservation: Reservation, streams: [VisibleStream], at now: Instant) -> [Action] {
-        guard case .reserving(let settings, _) = phase else { return [.leave(.signalingLost)] }
-        var description = OfferedDescription(
-            local: reservation.local,
-            clientMedia: settings.clientMedia,
-            receivesMedia: settings.role.watches,
-            kinds: settings.kinds,
-            offersData: settings.data != nil,
-            using: &generator
-        )
-        let sdp = description.makeOffer(Self.remoteStreams(streams), using: &generator)
-        let offer = SoraServerMessage.offer(
+        guard case .reserving(let settings, _, let isStale) = phase else { return [.leave(.signalingLost)] }
+        let (session, offer) = SoraSession.begin(
             settings,
-            reservation: reservation,
-            sdp: sdp,
-            mids: description.clientMIDs,
-            configuration: configuration
+            reservation,
+            streams: streams,
+            isStale: isStale,
+            configuration: configuration,
+            at: now
         )
-        phase = .running(
-            Running(
-                settings: settings,
-                reservation: reservation,
-                description: description,
-                step: .offered(until: now + Interval(configuration.answerTimeout)),
-                quietUntil: now + Self.quiet(after: streams)
-            )
-        )
+        phase = .running(session)
         return [.send(offer)]
     }
 
     /// The media of the first answer is active.
-    mutating func activated(at now: Instant) -> [Action] {
-        guard case .running(var running) = phase else { return [] }
-        running.isActive = true
-        running.step = .idle
-        running.nextPing = now + Interval(configuration.pingInterval)
-        phase = .running(running)
-        return advance(at: now)
-    }
+    mutating func activated(at now: Instant) -> [Action] { inSession { $0.activated(at: now) } }
 
     /// The slots of a later answer are active.
-    mutating func slotsChanged(at now: Instant) -> [Action] {
-        guard case .running(var running) = phase else { return [] }
-        running.step = .idle
-        phase = .running(running)
-        return advance(at: now)
+    mutating func slotsChanged(at now: Instant) -> [Action] { inSession { $0.slotsChanged(at: now) } }
+
+    /// The streams that the client can receive now.
+    mutating func found(_ streams: [VisibleStream], at now: Instant) -> [Action] {
+        inSession { $0.found(streams, at: now) }
     }
+
+    /// The owner performed a request, with a JSON object as text for the result.
+    mutating func requested(_ result: Result<String, RequestFailure>) -> [Action] { inSession { $0.requested(result) } }
 
     /// The rooms refused the last action.
     mutating func refused(_ error: RoomError, at now: Instant) -> [Action] {
@@ -396,141 +283,16 @@ extension SoraStateMachine {
         return end(SoraClose(error))
     }
 
-    /// The streams that the client can receive now.
-    mutating func found(_ streams: [VisibleStream], at now: Instant) -> [Action] {
-        guard case .running(var running) = phase else { return [] }
-        running.isFinding = false
-        let held = running.held.map { running.deliver($0, on: .notify) }
-        running.held = []
-        let remote = Self.remoteStreams(streams)
-        guard case .idle = running.step, changeLayers(of: &running) || running.description.wouldChange(remote) else {
-            phase = .running(running)
-            return held + advance(at: now)
+    /// Hands an event to the session, if there is one.
+    private mutating func inSession(_ event: (inout SoraSession) throws(SoraEnd) -> [Action]) -> [Action] {
+        guard case .running(var session) = phase else { return [] }
+        do throws(SoraEnd) {
+            let actions = try event(&session)
+            phase = .running(session)
+            return actions
+        } catch {
+            return end(error.close, leaving: error.reason)
         }
-        let sdp = running.description.makeOffer(remote, using: &generator)
-        running.step = .offered(until: now + Interval(configuration.answerTimeout))
-        running.quietUntil = now + Self.quiet(after: streams)
-        phase = .running(running)
-        return [running.deliver(SoraServerMessage.reoffer(sdp: sdp), on: .signaling)] + held
-    }
-
-    /// - Returns: whether the next offer pauses or resumes layers of the client.
-    private func changeLayers(of running: inout Running) -> Bool {
-        running.layersDueAt = nil
-        return running.description.pauseLayers(running.unusedLayers)
-    }
-
-    private static func remoteStreams(_ streams: [VisibleStream]) -> [OfferedDescription.RemoteStream] {
-        streams.map { stream in
-            OfferedDescription.RemoteStream(
-                id: stream.sender.value,
-                tracks: stream.tracks.map {
-                    OfferedDescription.RemoteTrack(kind: $0.kind, mid: $0.track, formats: $0.formats)
-                }
-            )
-        }
-    }
-
-    private static func quiet(after streams: [VisibleStream]) -> Interval {
-        min(quietMax, quietPerStream * streams.count)
-    }
-
-    /// The earliest time of the next offer; `nil` when nothing changed, or an offer is outstanding.
-    private var nextOffer: Instant? {
-        guard case .running(let running) = phase, case .idle = running.step, !running.isFinding else { return nil }
-        let streamsDueAt = isStale && running.settings.role.watches ? running.quietUntil : nil
-        return earliest(streamsDueAt, running.layersDueAt)
-    }
-
-    /// Asks for the current streams when the next offer is due.
-    private mutating func advance(at now: Instant) -> [Action] {
-        guard let nextOffer, now >= nextOffer, case .running(var running) = phase else { return [] }
-        isStale = false
-        running.isFinding = true
-        phase = .running(running)
-        return [.findStreams]
-    }
-}
-
-// MARK: - Requests
-
-extension SoraStateMachine {
-    /// The most requests of a client without a response.
-    private static let requestsMax = 32
-
-    /// Clients without the channel extension get no response: the type is unknown to them.
-    private mutating func handle(_ fields: JSONFields, byteCount: Int) -> [Action] {
-        switch phase {
-        case .running(let running) where running.settings.options != nil:
-            return enqueue(ChannelRequest(fields, byteCount: byteCount, from: running.reservation.participant))
-        case .authorizing(let connect, _) where connect.options != nil: break
-        case .reserving(let settings, _) where settings.options != nil: break
-        case .waiting, .authorizing, .reserving, .running, .ended: return []
-        }
-        return response(ChannelRequest.reply(to: fields), .failure(.notJoined))
-    }
-
-    private mutating func enqueue(_ request: ChannelRequest) -> [Action] {
-        guard case .running(var running) = phase else { return [] }
-        guard running.requests.count < Self.requestsMax else {
-            let sentence = "Too many requests are under way; wait for their responses."
-            return response(request.reply, .failure(RequestFailure(.requestsFull, sentence)))
-        }
-        running.requests.append(request)
-        let isFirst = running.requests.count == 1
-        phase = .running(running)
-        return isFirst ? performRequests() : []
-    }
-
-    /// A message of the data channel `rpc`. It counts against the client's budget as every other message.
-    private mutating func called(_ bytes: [UInt8], at now: Instant) -> [Action] {
-        lastMessage = now
-        guard budget.take(MessageBudget.cost(of: bytes), at: now) else { return end(.messageRate) }
-        guard case .running(let running) = phase, let methods = running.settings.data?.methods, !methods.isEmpty else {
-            return []
-        }
-        let caller = SoraRPC.Caller(
-            channel: running.settings.channel,
-            connection: running.reservation.participant
-        )
-        return enqueue(SoraRPC.request(bytes, permitted: methods, from: caller))
-    }
-
-    private func response(_ reply: ChannelRequest.Reply, _ result: Result<String, RequestFailure>) -> [Action] {
-        switch reply {
-        case .response(let id):
-            let text = SoraServerMessage.response(to: id, result)
-            guard case .running(let running) = phase else { return [.send(text)] }
-            return [running.deliver(text, on: .signaling)]
-        case .rpc(let id): return [.sendData(SoraServerMessage.rpcResponse(to: id, result), on: .rpc)]
-        case .none: return []
-        }
-    }
-
-    /// Answers invalid requests, and performs the first valid one.
-    private mutating func performRequests() -> [Action] {
-        guard case .running(var running) = phase else { return [] }
-        var actions: [Action] = []
-        while let request = running.requests.first {
-            switch request.method {
-            case .success(let method):
-                phase = .running(running)
-                return actions + [.request(method)]
-            case .failure(let failure):
-                actions += response(request.reply, .failure(failure))
-                running.requests.removeFirst()
-            }
-        }
-        phase = .running(running)
-        return actions
-    }
-
-    /// The owner performed a request, with a JSON object as text for the result.
-    mutating func requested(_ result: Result<String, RequestFailure>) -> [Action] {
-        guard case .running(var running) = phase, !running.requests.isEmpty else { return [] }
-        let request = running.requests.removeFirst()
-        phase = .running(running)
-        return response(request.reply, result) + performRequests()
     }
 }
 
@@ -538,74 +300,34 @@ extension SoraStateMachine {
 
 extension SoraStateMachine {
     mutating func received(_ event: ParticipantEvent, at now: Instant) -> [Action] {
-        if case .subscriptionsChanged = event {
-            isStale = true
-            return advance(at: now)
-        }
-        if case .ended(let reason) = event {
-            return hasEnded ? [] : end(SoraClose(reason) ?? .disconnected, leaving: reason)
-        }
-        guard case .running(var running) = phase else { return [] }
-        switch event {
-        case .connected:
-            running.isConnected = true
-            running.connectedUntil = nil
-            lastMessage = now
-            phase = .running(running)
+        switch (event, phase) {
+        case (_, .ended): return []
+        case (.ended(let reason), _): return end(SoraClose(reason) ?? .disconnected, leaving: reason)
+        case (.subscriptionsChanged, .reserving(let settings, let until, _)):
+            phase = .reserving(settings, until: until, isStale: true)
             return []
-        case .notification(let notification):
-            if case .networkQuality(let quality) = notification.content {
-                running.quality = QualityMessage(
-                    quality,
-                    unixNanoseconds: notification.timestamp,
-                    at: now,
-                    dueAt: running.quality?.dueAt ?? now
-                )
-                phase = .running(running)
-                return sendQuality(at: now)
-            }
-            let text = notification.encoded(SoraServerMessage.notify)
-            guard running.isFinding else { return [running.deliver(text, on: .notify)] }
-            running.held.append(text)
-            phase = .running(running)
-            return []
-        case .unusedLayers(let mid, let rids):
-            guard mid == running.description.clientMIDs.video else { return [] }
-            running.unusedLayers = Set(rids)
-            let resumes = !running.description.pausedLayers.isSubset(of: rids)
-            running.layersDueAt = resumes ? now : max(now, running.quietUntil)
-            phase = .running(running)
-            return advance(at: now)
-        case .push(let json): return [running.deliver(SoraServerMessage.push(json), on: .push)]
-        case .data(let event): return received(event, at: now)
-        case .subscriptionsChanged, .ended: return []
+        case (.connected, .running): lastMessage = now
+        case (.data(.message(let label, let bytes, _)), .running(let session)) where session.takesMessages:
+            return received(bytes, on: label, at: now)
+        default: break
         }
+        return inSession { session throws(SoraEnd) in try session.received(event, at: now) }
     }
-}
 
-// MARK: - Data channels
-
-extension SoraStateMachine {
-    private mutating func received(_ event: ParticipantDataEvent, at now: Instant) -> [Action] {
-        guard case .running(var running) = phase, let data = running.settings.data else { return [] }
-        switch event {
-        case .opened:
-            guard data.carriesSignaling else { return [] }
-            running.isSwitched = true
-            phase = .running(running)
-            return [.send(SoraServerMessage.switched(ignoresSocketLoss: data.ignoresSocketLoss))]
-        case .message(SoraDataChannels.Label.rpc.rawValue, let bytes, _): return called(bytes, at: now)
-        case .message(let label, let bytes, _):
-            // The others have messages to the client only.
-            guard [.signaling, .stats].contains(SoraDataChannels.Label(rawValue: label)) else { return [] }
+    /// A message of a data channel. It counts against the client's budget as every other message.
+    private mutating func received(_ bytes: [UInt8], on label: String, at now: Instant) -> [Action] {
+        switch SoraDataChannels.Label(rawValue: label) {
+        case .rpc:
+            lastMessage = now
+            guard budget.take(MessageBudget.cost(of: bytes), at: now) else { return end(.messageRate) }
+            return inSession { $0.called(bytes) }
+        case .signaling, .stats:
             guard let text = String(validating: bytes, as: UTF8.self) else {
                 return end(SoraClose(.invalidJSON, "A message of the data channel \(label) is not UTF-8."))
             }
             return received(text, at: now)
-        case .refused(let label, let violation): return end(SoraClose(violation, on: label))
-        case .closed(let label):
-            guard SoraDataChannels.Label(rawValue: label) != nil else { return [] }
-            return end(SoraClose(.internalError, "The data channel \(label) closed."), leaving: .signalingLost)
+        // The others have messages to the client only.
+        default: return []
         }
     }
 }
@@ -616,67 +338,27 @@ extension SoraStateMachine {
     /// The time of the next ``handleTimeout(at:)``; `nil` after the end.
     var nextDeadline: Instant? {
         switch phase {
-        case .waiting(let until), .authorizing(_, let until), .reserving(_, let until): return until
-        case .ended: return nil
-        case .running(let running):
-            var deadline = earliest(earliest(running.connectedUntil, running.nextPing), nextOffer)
-            deadline = earliest(deadline, running.quality?.dueAt)
-            if case .offered(let until) = running.step { deadline = earliest(deadline, until) }
-            return deadline
+        case .waiting(let until), .authorizing(_, let until), .reserving(_, let until, _): until
+        case .running(let session): session.nextDeadline
+        case .ended: nil
         }
     }
 
     mutating func handleTimeout(at now: Instant) -> [Action] {
         switch phase {
         case .waiting(let until): return now >= until ? end(.connectWaitTimeout) : []
-        case .authorizing(_, let until), .reserving(_, let until):
+        case .authorizing(_, let until), .reserving(_, let until, _):
             return now >= until ? end(.admissionTimeout) : []
+        case .running:
+            let lastMessage = lastMessage
+            return inSession { session throws(SoraEnd) in try session.handleTimeout(lastMessage: lastMessage, at: now) }
         case .ended: return []
-        case .running(var running):
-            if case .offered(let until) = running.step, now >= until { return end(.answerTimeout) }
-            if let until = running.connectedUntil, now >= until { return end(.connectionCreatedWaitTimeout) }
-            guard let ping = running.nextPing, now >= ping else { return sendQuality(at: now) + advance(at: now) }
-            // Some clients answer no ping before their transport is connected.
-            if running.isConnected, !running.isSocketLost, now - lastMessage >= Interval(configuration.pongTimeout) {
-                return end(.pongTimeout, leaving: .pongTimedOut)
-            }
-            running.nextPing = now + Interval(configuration.pingInterval)
-            running.pingCount &+= 1
-            let isAsked = running.settings.grants.userAgentStatistics ?? true
-            let wantsStatistics = isAsked && running.pingCount % Self.statisticsPeriod == 0
-            if wantsStatistics { running.awaitsReports = true }
-            phase = .running(running)
-            return running.pings(wantsStatistics: wantsStatistics) + sendQuality(at: now) + advance(at: now)
         }
-    }
-
-    /// Sends the quality of the client's network if it is due.
-    private mutating func sendQuality(at now: Instant) -> [Action] {
-        guard case .running(var running) = phase, var message = running.quality, now >= message.dueAt else { return [] }
-        let text = SoraServerMessage.notify(message.send(at: now))
-        running.quality = message
-        phase = .running(running)
-        return [running.deliver(text, on: .notify)]
     }
 
     /// - Parameter reason: The reason for the rooms; by default the rejection of the client.
     private mutating func end(_ close: SoraClose, leaving reason: EndReason? = nil) -> [Action] {
         phase = .ended
         return [.close(close), .leave(reason ?? .rejected(close.close.reason))]
-    }
-}
-
-extension SoraStateMachine.Running {
-    /// The messages of one period: none on a WebSocket that is closed, and requests of statistics on their data channel.
-    fileprivate func pings(wantsStatistics: Bool) -> [SoraStateMachine.Action] {
-        let ping = SoraServerMessage.ping(wantsStatistics: wantsStatistics && !isSwitched)
-        let request = wantsStatistics && isSwitched ? SoraServerMessage.statisticsRequest : nil
-        return (isSocketLost ? [] : [.send(ping)]) + (request.map { [.sendData($0, on: .stats)] } ?? [])
-    }
-}
-
-extension SoraStateMachine.Running.Step {
-    fileprivate var isIdle: Bool {
-        if case .idle = self { true } else { false }
     }
 }
