@@ -20,7 +20,7 @@ from harness.machine import DropMeter, PatientClock, Wait
 from harness.network import CLIENT_ADDRESS_6, Network, run
 from harness.node import Node
 from harness.peers import Peer
-from harness.playback import Playback, clocks_missed, facts_broken
+from harness.playback import Playback, clocks_missed, facts_broken, observe
 from harness.ports import LOOPBACK
 from harness.proxy import Proxy
 from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
@@ -208,6 +208,24 @@ def test_drops_count_at_the_sockets_of_the_tests_own_programs_only() -> None:
             assert 90 <= here.read() < 100
             assert there.read() == 0
             other.kill()
+
+
+def test_a_gap_that_the_kernel_made_before_the_interval_is_seen_in_it() -> None:
+    """A viewer that waits for a processor reads past a full socket's gap seconds after the kernel dropped the packets."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as full, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        full.bind((LOOPBACK, 0))
+        for _ in range(20):
+            sender.sendto(bytes(1_000), full.getsockname())
+        dropped = DropMeter().earlier
+        assert 10 <= dropped < 20
+
+        def lost(before: int, after: int) -> list[str]:
+            looks = iter([{"packetsLost": before}, {"packetsLost": after}])
+            return facts_broken(replace(observe(lambda: {"at": 0, "audioEnergy": 1} | next(looks), 0.04), energy=1.0))
+
+        assert lost(2, dropped) == []
+        assert lost(2, dropped + 1) and lost(dropped, dropped + 1)
 
 
 def timeline(waited: float = 0.0, frames: int = 15, frozen: float = 0.0, concealed: int = 0) -> Timeline:

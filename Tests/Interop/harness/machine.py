@@ -91,6 +91,11 @@ class DropMeter:
     def __post_init__(self) -> None:
         self.before = socket_drops(descendants(self.root))
 
+    @property
+    def earlier(self) -> int:
+        """The datagrams that were dropped before, at sockets that were open already."""
+        return sum(self.before.values())
+
     def read(self) -> int:
         """The datagrams that were dropped until now."""
         after = socket_drops(descendants(self.root))

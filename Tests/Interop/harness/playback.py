@@ -47,6 +47,7 @@ class Playback:
     last: dict[str, Any] = field(repr=False)
     # One for each second.
     waits: list[Wait]
+    # Those that the viewer can notice in the interval: of the interval, and earlier ones whose gap it had not reached.
     kernel_drops: int
     arrivals: Arrivals | None = field(default=None, repr=False)
     # Frames that the publisher sent in a second.
@@ -118,7 +119,7 @@ def observe(
         skew=statistics.median(skews) if skews else None,
         last=last,
         waits=waits,
-        kernel_drops=drops.read(),
+        kernel_drops=drops.read() + max(0, drops.earlier - (first.get("packetsLost") or 0)),
         arrivals=transport.take(time.monotonic() - began) if transport else None,
         sent_per_second=(
             grown(sent_first, sent_last, "frames") / ((sent_last["at"] - sent_first["at"]) / 1000)
