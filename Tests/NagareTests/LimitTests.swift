@@ -45,10 +45,4 @@ import Testing
         #expect(try refusal("channels=0").hasSuffix("write a whole number from 1 to 10000000."))
         #expect(try refusal("channels=5", "channels=6") == "--limit sets \"channels\" twice.")
     }
-
-    @Test func `the README lists every limit with its default`() throws {
-        let readme = try RepositoryFile.contents("README.md")
-        let table = Limit.documentation.joined(separator: "\n")
-        #expect(readme.contains("| Limit | Default | Bounds |\n| --- | ---: | --- |\n\(table)\n\n"), "write:\n\(table)")
-    }
 }

@@ -1,8 +1,8 @@
-/// The README's code map.
+/// The article that says what is where.
 enum CodeMap {
-    static let heading = "## Code map"
+    static let path = "Sources/nagare/Nagare.docc/CodeMap.md"
 
-    /// One row of the section's tables, with its names in backticks.
+    /// One row of its tables, with its names in backticks.
     struct Row {
         let text: String
         /// Files and folders, from the repository's top.
@@ -11,10 +11,8 @@ enum CodeMap {
         let symbols: [String]
     }
 
-    static func rows(of readme: String) -> [Row] {
-        let lines = readme.split(separator: "\n", omittingEmptySubsequences: false)
-        let section = lines.drop { $0 != heading }.dropFirst().prefix { !$0.hasPrefix("## ") }
-        return section.filter { $0.hasPrefix("|") && $0.contains("`") }.map { line in
+    static func rows(of article: String) -> [Row] {
+        article.split(separator: "\n").filter { $0.hasPrefix("|") && $0.contains("`") }.map { line in
             let names = line.matches(of: /`([^`]+)`/).map { String($0.1) }
             let folders = ["Sources", "Tests", "Benchmarks", "ops"]
             let paths = names.filter { name in folders.contains { name == $0 || name.hasPrefix($0 + "/") } }

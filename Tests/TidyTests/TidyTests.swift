@@ -220,10 +220,10 @@ import Testing
         }
     }
 
-    @Test func `every path, type and method that the README's code map names exists`() throws {
-        let readme = try String(contentsOf: SourceTree.root.appendingPathComponent("README.md"), encoding: .utf8)
-        let rows = CodeMap.rows(of: readme)
-        #expect(rows.count >= 15, "the section \(CodeMap.heading) has a table")
+    @Test func `every path, type and method that the code map names exists`() throws {
+        let article = try String(contentsOf: SourceTree.root.appendingPathComponent(CodeMap.path), encoding: .utf8)
+        let rows = CodeMap.rows(of: article)
+        #expect(rows.count >= 15, "\(CodeMap.path) has tables")
         for row in rows {
             #expect(!row.paths.isEmpty, "\(row.text)")
             for path in row.paths {

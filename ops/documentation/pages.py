@@ -1,5 +1,5 @@
 """Pages of the documentation that are made of other files: the events of the log, from the sources that log them; the operations
-of the operators' API, from its OpenAPI document; the code map, from the README."""
+of the operators' API, from its OpenAPI document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ def generated(repository: Path) -> dict[str, str]:
     return {
         "LogEvents": log_page(repository),
         "OperatorsAPIReference": operations_page(json.loads((repository / OPENAPI).read_text())),
-        "CodeMap": code_map(repository),
     }
 
 
@@ -211,14 +210,3 @@ def operations_page(document: dict[str, Any]) -> str:
             ]
             text += f"Errors: {', '.join(failures)}.\n\n" if failures else ""
     return text
-
-
-# ---- The code map ----
-
-
-def code_map(repository: Path) -> str:
-    readme = (repository / "README.md").read_text()
-    section = re.search(r"^## Code map\n(.*?)(?=^## |\Z)", readme, re.MULTILINE | re.DOTALL)
-    if section is None:
-        raise SystemExit("error: README.md has no section \"Code map\", of which the page CodeMap is made.")
-    return f"# Code map\n\nWhat is where in the repository.\n\n## Overview\n{section[1]}"

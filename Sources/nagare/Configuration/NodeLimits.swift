@@ -11,7 +11,7 @@ struct NodeLimits: Equatable, Sendable {
     var tcp = TCPLimits()
 }
 
-/// A limit under its name in the settings. The setting `limit`, `nagare limits` and the README's table follow from ``all``.
+/// A limit under its name in the settings. The setting `limit`, `nagare limits` and the reference follow from ``all``.
 struct Limit: Sendable {
     /// As in `--limit NAME=VALUE`.
     let name: String
@@ -287,9 +287,6 @@ extension Limit {
         }
         .joined(separator: "\n")
     }
-
-    /// The rows of the README's table.
-    static var documentation: [String] { all.map { "| `\($0.name)` | \($0.defaultValue) | \($0.meaning) |" } }
 }
 
 extension SettingReader {

@@ -1,7 +1,7 @@
 import Access
 
 /// The table of settings. A setting is declared here and read in `NodeConfiguration.resolve`; the command line's flag, the
-/// environment variable, the file's key, `--help`, the README's table and `ops/nagare.example.yaml` follow.
+/// environment variable, the file's key, `--help`, the reference and `ops/nagare.example.yaml` follow.
 extension Setting {
     var declaration: SettingDeclaration {
         switch self {

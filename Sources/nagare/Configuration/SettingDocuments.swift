@@ -1,6 +1,6 @@
 /// The documents generated from the settings' declarations. Tests compare them with the files of the repository.
 enum SettingDocuments {
-    /// The rows of the README's table.
+    /// The rows of a table in Markdown.
     static var table: [String] {
         var rows = ["| `--\(Setting.fileFlag) FILE` | | \(Setting.fileHelp) \(fileLink) |"]
         for setting in SettingDeclaration.Group.allCases.flatMap(\.settings) {
