@@ -180,9 +180,8 @@ extension SynchronousNode {
     ) -> (ended: [ParticipantID], effects: [Effect]) {
         var ended: [ParticipantID] = []
         let effects = change(name) { model in
-            let result = model.end(role: role, clientID: clientID, reason: reason)
-            ended = result.ended
-            return result.effects
+            ended = model.members(role: role, clientID: clientID)
+            return model.leftTogether(ended, reason: reason)
         }
         return (ended, effects)
     }

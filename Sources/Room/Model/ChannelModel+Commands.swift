@@ -14,48 +14,45 @@ extension ChannelModel {
         by initiator: Initiator
     ) throws(RoomError) -> (reply: ChannelReply, effects: [Effect]) {
         try checkPermission(of: initiator, for: command)
+        let effects: [Effect]
         switch command {
         case .end(let selection, let cause):
             let ids = ownOnly(members(selection), by: initiator)
             return (ChannelReply(participants: ids), leftTogether(ids, reason: cause.reason))
         case .push(let json, let selection): return try push(json, to: selection, by: initiator)
         case .setRole(let role, of: .user(let user)): return reply(try roleRequested(role, ofUser: user))
+        case .setRole(let role, of: .participant(let id)):
+            effects = try roleRequested(role, of: id, by: initiator.kind)
         case .setMuted(let isMuted, let kinds, of: .user(let user)):
             return reply(try muteRequested(isMuted, kinds, ofUser: user))
+        case .setMuted(let isMuted, let kinds, of: .participant(let id)):
+            effects = try muteRequested(isMuted, kinds, of: id, by: initiator.kind)
         case .subscribe(let isSubscribed, let selection, receiver: .user(let user)):
             return reply(try subscriptionRequested(isSubscribed, selection, ofUser: user))
-        default:
-            let effects = try change(command, by: initiator)
-            return (ChannelReply(participants: command.participant.map { [$0] } ?? []), effects)
-        }
-    }
-
-    /// Performs a command about one participant or the channel as a whole.
-    private mutating func change(_ command: ChannelCommand, by initiator: Initiator) throws(RoomError) -> [Effect] {
-        switch command {
-        case .setRole(let role, of: .participant(let id)): try roleRequested(role, of: id, by: initiator.kind)
-        case .setMuted(let isMuted, let kinds, of: .participant(let id)):
-            try muteRequested(isMuted, kinds, of: id, by: initiator.kind)
         case .subscribe(let isSubscribed, let selection, receiver: .participant(let id)):
-            try subscriptionRequested(isSubscribed, selection, by: id)
-        case .requestLayer(let layer, let receiver, let sender): try layerRequested(layer, by: receiver, of: sender)
+            effects = try subscriptionRequested(isSubscribed, selection, by: id)
+        case .requestLayer(let layer, let receiver, let sender):
+            effects = try layerRequested(layer, by: receiver, of: sender)
         case .requestHeight(let height, let receiver, let sender):
-            try heightRequested(height, by: receiver, of: sender)
+            effects = try heightRequested(height, by: receiver, of: sender)
         case .requestSpotlightLayers(let layers, let receiver, let sender):
-            try spotlightLayersRequested(layers, by: receiver, of: sender)
-        case .limitSending(let id, let bitsPerSecond): try sendingLimited(to: id, bitsPerSecond: bitsPerSecond)
-        case .requestKeyFrames(let id): try keyFramesRequested(of: id)
-        case .setMetadata(let json, let id, let push): try metadataChanged(to: json, of: id, push: push)
-        case .extendAccess(let id, let expiry): try accessRefreshed(of: id, until: expiry)
-        case .focus(let id, let isFixed): try focusRequested(id, isFixed: isFixed, isTold: initiator == .node)
-        case .unfocus(let id): try unfocusRequested(id, isTold: initiator == .node)
-        case .setSpotlightNumber(let number): try spotlightNumberChanged(to: number)
-        case .createFilter(let filter, let scope): try filterCreated(filter, in: scope)
+            effects = try spotlightLayersRequested(layers, by: receiver, of: sender)
+        case .limitSending(let id, let bitsPerSecond):
+            effects = try sendingLimited(to: id, bitsPerSecond: bitsPerSecond)
+        case .requestKeyFrames(let id): effects = try keyFramesRequested(of: id)
+        case .setMetadata(let json, let id, let push): effects = try metadataChanged(to: json, of: id, push: push)
+        case .extendAccess(let id, let expiry): effects = try accessRefreshed(of: id, until: expiry)
+        case .focus(let id, let isFixed):
+            effects = try focusRequested(id, isFixed: isFixed, isTold: initiator == .node)
+        case .unfocus(let id): effects = try unfocusRequested(id, isTold: initiator == .node)
+        case .setSpotlightNumber(let number): effects = try spotlightNumberChanged(to: number)
+        case .createFilter(let filter, let scope): effects = try filterCreated(filter, in: scope)
         case .updateFilter(let filter, let scope, let expected):
-            try filterUpdated(filter, in: scope, expected: expected)
-        case .deleteFilter(let name, let scope, let expected): try filterDeleted(name, in: scope, expected: expected)
-        case .end, .push, .setRole, .setMuted, .subscribe: preconditionFailure("performed for several participants")
+            effects = try filterUpdated(filter, in: scope, expected: expected)
+        case .deleteFilter(let name, let scope, let expected):
+            effects = try filterDeleted(name, in: scope, expected: expected)
         }
+        return (ChannelReply(participants: command.participant.map { [$0] } ?? []), effects)
     }
 
     /// Operators may ask for everything, members for what is about themselves, and other nodes for their part of an operator's

@@ -15,7 +15,9 @@ extension ChannelModel {
     package mutating func tick(at now: RoomTime) -> [Effect] {
         self.now = now
         endDepartureWait()
-        if let end = state.session?.endSecond, end <= now.second { return self.end(reason: .channelExpired).effects }
+        if let end = state.session?.endSecond, end <= now.second {
+            return leftTogether(members(), reason: .channelExpired)
+        }
         var effects: [Effect] = []
         for id in lifetimeDeadlines.due(through: now.second) {
             participants[id]?.lifetimeEndSecond = nil

@@ -205,16 +205,6 @@ extension ChannelModel {
         removeSpeaker(participant, into: &effects)
     }
 
-    /// Ends all participants with this role and client, in the order of joining; `nil` matches any.
-    package mutating func end(
-        role: Role? = nil,
-        clientID: String? = nil,
-        reason: EndReason
-    ) -> (ended: [ParticipantID], effects: [Effect]) {
-        let ended = members(role: role, clientID: clientID)
-        return (ended, leftTogether(ended, reason: reason))
-    }
-
     /// Ends several participants. Bulk removal skips mutual notifications and subscriptions: O(n), not O(n²).
     package mutating func leftTogether(_ ids: [ParticipantID], reason: EndReason) -> [Effect] {
         for id in ids {

@@ -181,7 +181,7 @@ actor Channel: PeerEventReceiver {
 
     /// Ends every participant and every listener.
     func shutdown() {
-        apply { $0.end(reason: .shutdown).effects }
+        apply { $0.leftTogether($0.members(), reason: .shutdown) }
         for id in Array(listeners.keys) { stopListening(id) }
     }
 

@@ -42,7 +42,6 @@ extension Rooms {
 
     /// Sets whom the node refuses because it drains. It never takes back a shutdown.
     public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.joinPolicy.drainStage = stage } }
-    public var drainStage: DrainStage { node.withModel { $0.joinPolicy.drainStage } }
 
     /// Sets whether newcomers of channels that no participant of this node is in are refused because another process has this
     /// node's name in the cluster: other nodes would not find these channels here.

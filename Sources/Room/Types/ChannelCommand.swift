@@ -23,7 +23,7 @@ public enum ChannelCommand: Hashable, Sendable, Codable {
     }
 
     /// Why participants are ended.
-    public enum EndCause: String, Hashable, Sendable, Codable {
+    public enum EndCause: String, Hashable, Sendable, Codable, CaseIterable {
         case disconnectedByOperator, kicked, banned, channelTerminated, sessionTerminated, madeAudience, replaced
     }
 
@@ -96,8 +96,8 @@ public enum Initiator: Hashable, Sendable {
 
 /// The answer to a command.
 public struct ChannelReply: Hashable, Sendable {
-    /// The participants that the command changed, ended or reached, in the order of joining. Those that were as the command
-    /// wants them are not among them.
+    /// The participants that the command ended, reached or is about, in the order of joining; of a user those that changed. None
+    /// for a command about a whole channel.
     public var participants: [ParticipantID] = []
 
     public init(participants: [ParticipantID] = []) { self.participants = participants }
@@ -165,15 +165,7 @@ extension ChannelCommand.EndCause {
 
     /// `nil` for a reason that one node does not ask another one for.
     init?(_ reason: EndReason) {
-        switch reason {
-        case .kicked: self = .kicked
-        case .banned: self = .banned
-        case .channelTerminated: self = .channelTerminated
-        case .sessionTerminated: self = .sessionTerminated
-        case .madeAudience: self = .madeAudience
-        case .replaced: self = .replaced
-        case .disconnectedByOperator: self = .disconnectedByOperator
-        default: return nil
-        }
+        guard let cause = Self.allCases.first(where: { $0.reason == reason }) else { return nil }
+        self = cause
     }
 }

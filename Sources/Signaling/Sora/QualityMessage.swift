@@ -13,16 +13,19 @@ struct QualityMessage {
     private let instant: Instant
     private(set) var dueAt: Instant
 
-    /// - Parameter unixNanoseconds: `now` by the real-time clock.
-    init(_ quality: LinkQuality, unixNanoseconds: Int64, at now: Instant, dueAt: Instant) {
+    /// - Parameters:
+    ///   - unixNanoseconds: `now` by the real-time clock.
+    ///   - previous: the message that it replaces, which says when it is due; without one it is due at once.
+    init(_ quality: LinkQuality, unixNanoseconds: Int64, at now: Instant, after previous: Self?) {
         self.quality = quality
         self.unixNanoseconds = unixNanoseconds
         instant = now
-        self.dueAt = dueAt
+        dueAt = previous?.dueAt ?? now
     }
 
-    /// The notification that is due. The next one is due after ``interval``.
-    mutating func send(at now: Instant) -> Notification {
+    /// The notification if it is due. The next one is due after ``interval``.
+    mutating func takeDue(at now: Instant) -> Notification? {
+        guard now >= dueAt else { return nil }
         dueAt = now + Self.interval
         return Notification(.networkQuality(quality), timestamp: unixNanoseconds &+ (now - instant).nanoseconds)
     }

@@ -313,12 +313,8 @@ extension SoraSession {
             return []
         case .notification(let notification):
             if case .networkQuality(let level) = notification.content {
-                quality = QualityMessage(
-                    level,
-                    unixNanoseconds: notification.timestamp,
-                    at: now,
-                    dueAt: quality?.dueAt ?? now
-                )
+                let time = notification.timestamp
+                quality = QualityMessage(level, unixNanoseconds: time, at: now, after: quality)
                 return sendQuality(at: now)
             }
             let text = notification.encoded(SoraServerMessage.notify)
@@ -391,9 +387,7 @@ extension SoraSession {
 
     /// Sends the quality of the client's network if it is due.
     private mutating func sendQuality(at now: Instant) -> [Action] {
-        guard var message = quality, now >= message.dueAt else { return [] }
-        let text = SoraServerMessage.notify(message.send(at: now))
-        quality = message
-        return [deliver(text, on: .notify)]
+        guard let notification = quality?.takeDue(at: now) else { return [] }
+        return [deliver(SoraServerMessage.notify(notification), on: .notify)]
     }
 }

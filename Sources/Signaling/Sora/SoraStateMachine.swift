@@ -286,6 +286,8 @@ extension SoraStateMachine {
     /// Hands an event to the session, if there is one.
     private mutating func inSession(_ event: (inout SoraSession) throws(SoraEnd) -> [Action]) -> [Action] {
         guard case .running(var session) = phase else { return [] }
+        // A second copy would have the event copy what it changes, such as the description.
+        phase = .ended
         do throws(SoraEnd) {
             let actions = try event(&session)
             phase = .running(session)

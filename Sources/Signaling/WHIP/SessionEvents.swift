@@ -16,12 +16,7 @@ struct SessionEvents {
         else {
             return Self.text(of: event)
         }
-        quality = QualityMessage(
-            level,
-            unixNanoseconds: notification.timestamp,
-            at: now,
-            dueAt: quality?.dueAt ?? now
-        )
+        quality = QualityMessage(level, unixNanoseconds: notification.timestamp, at: now, after: quality)
         return handleTimeout(at: now)
     }
 
@@ -30,8 +25,7 @@ struct SessionEvents {
 
     /// The quality of the session's network, if it is due.
     mutating func handleTimeout(at now: Instant) -> String? {
-        guard let due = quality?.dueAt, now >= due, let notification = quality?.send(at: now) else { return nil }
-        return Self.text(of: .notification(notification))
+        quality?.takeDue(at: now).flatMap { Self.text(of: .notification($0)) }
     }
 
     /// `nil` for an event that is not for clients of WHIP and WHEP.
