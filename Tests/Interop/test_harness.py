@@ -20,7 +20,7 @@ from harness.machine import DropMeter, PatientClock, Wait
 from harness.network import CLIENT_ADDRESS_6, Network, run
 from harness.node import Node
 from harness.peers import Peer
-from harness.playback import Playback, clocks_missed, facts_broken, observe
+from harness.playback import Playback, assert_smooth, clocks_missed, facts_broken, observe
 from harness.ports import LOOPBACK
 from harness.proxy import Proxy
 from harness.transport import Arrivals, Packet, SenderReport, TransportViewer
@@ -160,8 +160,6 @@ def playback(waited: float = 0.0, **changes: object) -> Playback:
         {"frames": 120, "frames_received": 300},
         {"samples": 300_000},
         {"concealed": 100_000},
-        {"skew": 0.3},
-        {"skew": -0.3},
     ],
 )
 def test_bad_rendering_is_inconclusive_only_with_waits_for_a_processor(changes: dict[str, object]) -> None:
@@ -170,14 +168,32 @@ def test_bad_rendering_is_inconclusive_only_with_waits_for_a_processor(changes: 
     assert [one.is_starved for one in clocks_missed(playback(BUSY, **changes))] == [True]
 
 
-def test_concealed_sound_explains_skew_only_with_waits_for_a_processor() -> None:
-    def apart(waited: float, concealed: int) -> list[bool]:
-        missed = clocks_missed(playback(waited, skew=0.45, concealed=concealed))
+def test_concealed_sound_explains_skew_only_with_waits_for_a_processor_and_the_row_tells_otherwise() -> None:
+    def apart(waited: float, concealed: int, skew: float = 0.45) -> list[bool | None]:
+        missed = clocks_missed(playback(waited, skew=skew, concealed=concealed))
         return [one.is_starved for one in missed if "apart" in one.what]
 
-    assert apart(0, 24_000) == [False]
+    assert apart(BUSY, 0, skew=0.3) == apart(BUSY, 0, skew=-0.3) == [True]
+    assert apart(0, 24_000) == [None]
     assert apart(0.1, 24_000) == [True]
-    assert apart(0.1, 0) == [False]
+    # The waits of the interval do not explain it; those before it may.
+    assert apart(0.1, 0) == [None]
+
+
+@pytest.mark.parametrize(
+    ("changes", "starved"),
+    [
+        ({"skew": 0.45}, None),
+        ({"skew": 0.45, "concealed": 100_000}, False),
+        ({"concealed": 100_000}, False),
+    ],
+)
+def test_a_miss_without_a_wait_decides_over_one_that_the_row_has_to_tell(
+    changes: dict[str, object], starved: bool | None
+) -> None:
+    with pytest.raises(ClockMissed) as raised:
+        assert_smooth(playback(0, **changes))
+    assert raised.value.is_starved is starved
 
 
 @pytest.mark.parametrize("changes", [{"lost": 3}, {"energy": 0.0}])

@@ -329,9 +329,9 @@ def test_connected_viewers_leak_no_memory(own_node: Callable[..., Node], runs: i
     # The first runs fill pools. A leak grows in every run: the bound is that of one leaked viewer in ten in three runs.
     grown = allocated[-1] - allocated[3]
     assert grown <= ALLOCATED_KIBIBYTES_MAX, f"allocated after each run, in KiB: {allocated}"
-    # The allocator's arenas and fragmentation grow a little after that. A run that this machine held up can take another arena,
-    # of some 3 MiB, once, and be the last one.
+    # The allocator's arenas and fragmentation grow a little after that. A run that the machine held up can take another arena, of
+    # some 3 MiB, and on a busy machine several do.
     seen = f"memory after each run, in KiB: {resident}"
     steps = [after - before for before, after in zip(resident[3:], resident[4:])]
-    assert statistics.median(steps) * len(steps) <= 2 * 1024, seen
+    assert_clock(statistics.median(steps) * len(steps) <= 2 * 1024, seen)
     assert_clock(min(resident[-3:]) - resident[3] <= 2 * 1024, seen)

@@ -31,9 +31,10 @@ ATTACKS: dict[str, dict[str, Attack]] = {name: module.ATTACKS for name, module i
 @pytest.mark.parametrize("module", ATTACKS)
 def test_a_call_and_newcomers_are_not_affected_by_attacks_of(module: str, own_node: Callable[..., Node]) -> None:
     node = own_node(*OPTIONS, *getattr(MODULES[module], "OPTIONS", ()))
-    outcome = attack_during_a_call(node, ATTACKS[module])
+    least = getattr(MODULES[module], "LEAST", {})
+    outcome = attack_during_a_call(node, ATTACKS[module], least)
     assert_unaffected(outcome, ATTACKS[module])
-    assert_attacked(outcome, getattr(MODULES[module], "LEAST", {}))
+    assert_attacked(outcome, least)
     for counter in getattr(MODULES[module], "COUNTED", ()):
         # An attacker that gets no processor does not reach the limits.
         assert_clock(node.total(*counter.split()) > 0, f"the node has not counted {counter}")

@@ -132,7 +132,7 @@ def test_tls_connections_delay_no_media(own_node: Callable[..., Node], tmp_path:
         "handshakes begun from many addresses": lambda _: flood(port, [f"127.0.1.{n}" for n in range(1, 201)]),
         "whole handshakes": lambda _: whole_handshakes(port),
     }
-    outcome = attack_during_a_call(node, attacks, certificate.authority)
+    outcome = attack_during_a_call(node, attacks, LEAST, certificate.authority)
     assert_unaffected(outcome, attacks)
     assert_attacked(outcome, LEAST)
     permitted = HANDSHAKES_PER_SECOND * (1 + time.monotonic() - began)

@@ -4,8 +4,8 @@ Each module has a dictionary `ATTACKS` of functions that run for a few seconds a
 requests they delivered. An attack that delivered nothing proves nothing, and fails its row.
 
 A module may have besides:
-- `LEAST`, with how much an attack delivers at least on an idle machine: a third of what it usually does there. An attacker that is
-  slower attacks nothing.
+- `LEAST`, with how much an attack delivers at least on an idle machine: a third of what it usually does there. An attack that
+  has not delivered it runs again, a few times.
 - `OPTIONS` of its node.
 - `COUNTED`, with the names of metrics that are greater than 0 at a node that has met its attacks, each with a part of its labels
   where only some samples count.

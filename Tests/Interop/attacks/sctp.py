@@ -49,6 +49,7 @@ INBOUND = {"label": "#plain", "direction": "recvonly"}
 OUTBOUND = {"label": "#plain", "direction": "sendonly"}
 # Outstanding chunks without which a SACK has nothing to say.
 OUTSTANDING_MIN = 1_000
+OUTSTANDING_SECONDS_MAX = 10.0
 PAIRS = 4
 
 # The node counts the attacker that it ended for its work.
@@ -239,6 +240,9 @@ def sacks_of_many_chunks(node: Node) -> int:
 
     async def run() -> int:
         association, members, _ = await withheld(node, b"x", 1_500, SECONDS / 2, senders=3)
+        end = time.monotonic() + OUTSTANDING_SECONDS_MAX
+        while association.outstanding < OUTSTANDING_MIN and (now := time.monotonic()) < end:
+            await asyncio.gather(*(one.flood("#plain", b"x", now + 0.25, 1_500) for one in members))
         count = association.outstanding
         assert_clock(count >= OUTSTANDING_MIN, f"only {count} chunks are outstanding")
         sent = await association.flood(gap_blocks, time.monotonic() + SECONDS)

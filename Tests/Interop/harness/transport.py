@@ -119,10 +119,11 @@ class Stream:
 
 @dataclass(frozen=True)
 class Miss:
-    """A clock that was missed. `is_starved` says whether waits for a processor meanwhile explain it."""
+    """A clock that was missed. `is_starved` says whether waits for a processor meanwhile explain it; None when earlier ones may,
+    too."""
 
     what: str
-    is_starved: bool
+    is_starved: bool | None
 
     def __str__(self) -> str:
         return f"{self.what} (starved)" if self.is_starved else self.what
