@@ -38,18 +38,26 @@ let runtime: [LinkerSetting] =
 /// Of what no media packet passes. It compiles a third faster, and the program is smaller.
 let small: [SwiftSetting] = [.unsafeFlags(["-Osize"], .when(configuration: .release))]
 
+/// A library of the system, with the Debian package that has its header.
+func library(_ name: String, pkgConfig: String? = nil, package: String) -> Target {
+    .systemLibrary(name: name, path: "Sources/System/\(name)", pkgConfig: pkgConfig, providers: [.apt([package])])
+}
+
 /// A module of the product. The order below is the design: a module depends only on those above it.
-/// - Parameter isSmall: whether the compiler prefers small code to fast code.
+/// - Parameters:
+///   - path: its folder below `Sources`. The first part is its area, the last one its name.
+///   - isSmall: whether the compiler prefers small code to fast code.
 func module(
-    _ name: String,
+    _ path: String,
     _ dependencies: [Target.Dependency] = [],
     exclude: [String] = [],
     resources: [Resource] = [],
     isSmall: Bool = false
 ) -> Target {
     .target(
-        name: name,
+        name: String(path.split(separator: "/").last ?? ""),
         dependencies: dependencies,
+        path: "Sources/\(path)",
         exclude: exclude,
         resources: resources,
         swiftSettings: settings + testability + (isSmall ? small : [])
@@ -105,38 +113,55 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        .systemLibrary(name: "CUV", pkgConfig: "libuv", providers: [.apt(["libuv1-dev"])]),
-        .systemLibrary(name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev"])]),
-        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .systemLibrary(name: "CSRTP", pkgConfig: "libsrtp2", providers: [.apt(["libsrtp2-dev"])]),
+        library("CUV", pkgConfig: "libuv", package: "libuv1-dev"),
+        library("COpenSSL", pkgConfig: "openssl", package: "libssl-dev"),
+        library("CZlib", pkgConfig: "zlib", package: "zlib1g-dev"),
+        library("CSRTP", pkgConfig: "libsrtp2", package: "libsrtp2-dev"),
         // Without pkgConfig: hiredis.pc has a flag that SwiftPM warns of.
-        .systemLibrary(name: "CHiredis", providers: [.apt(["libhiredis-dev"])]),
-        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
-        .target(name: "CDatagram"),
-        .target(name: "CIPSecMB"),
+        library("CHiredis", package: "libhiredis-dev"),
+        library("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
+        .target(name: "CDatagram", path: "Sources/System/CDatagram"),
+        .target(name: "CIPSecMB", path: "Sources/System/CIPSecMB"),
 
-        module("Wire"),
-        module("ICE", ["Wire"]),
-        module("TURN", ["Wire"]),
-        module("DTLS", ["Wire", "COpenSSL"]),
-        module("TLS", ["COpenSSL"]),
-        module("SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
-        module("SCTP", ["Wire"]),
-        module("Signatures", ["COpenSSL"]),
-        module("Deflate", ["CZlib"]),
+        module("Protocols/Wire"),
+        module("Protocols/ICE", ["Wire"]),
+        module("Protocols/TURN", ["Wire"]),
+        module("Protocols/DTLS", ["Wire", "COpenSSL"]),
+        module("Protocols/TLS", ["COpenSSL"]),
+        module("Protocols/SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
+        module("Protocols/SCTP", ["Wire"]),
+        module("Protocols/Signatures", ["COpenSSL"]),
+        module("Protocols/Deflate", ["CZlib"]),
+        module("Protocols/JSON"),
         module("CongestionControl", ["Wire"]),
-        module("Metrics"),
-        module("MediaTypes", ["Wire"]),
-        module("Negotiation", ["Wire", "MediaTypes"]),
-        module("Forwarding", ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"]),
-        module("EventLoop", ["Wire", "CUV", "CDatagram"]),
-        module("Media", ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]),
-        module("Room", ["Wire", "MediaTypes", "Deflate"]),
-        module("JSON"),
-        module("Listeners", [.product(name: "NIOCore", package: "swift-nio")]),
-        module("History", ["Wire", "MediaTypes", "Room", "JSON", "CSQLite"]),
+        module("Metrics/Metrics"),
+        module("Forwarding/MediaTypes", ["Wire"]),
+        module("Forwarding/Negotiation", ["Wire", "MediaTypes"]),
         module(
-            "Cluster",
+            "Forwarding/Forwarding",
+            ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"]
+        ),
+        module("EventLoop", ["Wire", "CUV", "CDatagram"]),
+        module(
+            "Forwarding/Media",
+            ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]
+        ),
+        module("Room/Room", ["Wire", "MediaTypes", "Deflate"]),
+        module("Signaling/Listeners", [.product(name: "NIOCore", package: "swift-nio")]),
+        module(
+            "Metrics/Telemetry",
+            [
+                "JSON",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ]
+        ),
+        module("Metrics/History", ["Wire", "MediaTypes", "Room", "JSON", "CSQLite"]),
+        module(
+            "Room/Cluster",
             [
                 "Wire", "Signatures", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
@@ -147,7 +172,7 @@ let package = Package(
             isSmall: true
         ),
         module(
-            "Access",
+            "Room/Access",
             [
                 "Wire", "Signatures", "MediaTypes", "JSON", "Room",
                 .product(name: "Logging", package: "swift-log"),
@@ -155,10 +180,33 @@ let package = Package(
             isSmall: true
         ),
         module(
-            "Signaling",
+            "Signaling/Pages",
+            // The folder of the browser module is also a package for installation.
+            exclude: ["nagare/package.json"],
+            resources: [
+                .embedInCode("index.html"), .embedInCode("page.css"), .embedInCode("page.js"),
+                .embedInCode("bar.js"), .embedInCode("call-view.js"),
+                .embedInCode("channel-view.js"), .embedInCode("chat.js"), .embedInCode("form.js"),
+                .embedInCode("numbers.js"), .embedInCode("pattern.js"), .embedInCode("speaker.js"),
+                .embedInCode("stage.js"), .embedInCode("tiles.js"), .embedInCode("ui.js"),
+                .embedInCode("words.js"), .embedInCode("clock.js"), .embedInCode("nagare/nagare.js"),
+                .embedInCode("nagare/nagare.d.ts"), .embedInCode("nagare/nagare-channel.js"),
+                .embedInCode("nagare/nagare-devices.js"), .embedInCode("nagare/nagare-errors.js"),
+                .embedInCode("nagare/nagare-link.js"), .embedInCode("nagare/nagare-messages.js"),
+                .embedInCode("nagare/nagare-options.js"), .embedInCode("nagare/nagare-reconnect.js"),
+                .embedInCode("nagare/nagare-screen.js"), .embedInCode("nagare/nagare-tracks.js"),
+                .embedInCode("nagare/nagare-users.js"), .embedInCode("nagare/nagare-call.js"),
+                .embedInCode("nagare/nagare-call.d.ts"),
+                .embedInCode("Operators/operators.html"), .embedInCode("Operators/operators.css"),
+                .embedInCode("Operators/operators.js"), .embedInCode("Operators/timeline.js"),
+                .embedInCode("Operators/verdict.js"),
+            ]
+        ),
+        module(
+            "Signaling/Signaling",
             [
                 "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
-                "Listeners",
+                "Listeners", "Pages",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -169,42 +217,11 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
-            // The folder of the browser module is also a package for installation.
-            exclude: ["Page/nagare/package.json"],
-            resources: [
-                .embedInCode("Page/index.html"), .embedInCode("Page/page.css"), .embedInCode("Page/page.js"),
-                .embedInCode("Page/bar.js"), .embedInCode("Page/call-view.js"),
-                .embedInCode("Page/channel-view.js"), .embedInCode("Page/chat.js"), .embedInCode("Page/form.js"),
-                .embedInCode("Page/numbers.js"), .embedInCode("Page/pattern.js"), .embedInCode("Page/speaker.js"),
-                .embedInCode("Page/stage.js"), .embedInCode("Page/tiles.js"), .embedInCode("Page/ui.js"),
-                .embedInCode("Page/words.js"), .embedInCode("Page/clock.js"), .embedInCode("Page/nagare/nagare.js"),
-                .embedInCode("Page/nagare/nagare.d.ts"), .embedInCode("Page/nagare/nagare-channel.js"),
-                .embedInCode("Page/nagare/nagare-devices.js"), .embedInCode("Page/nagare/nagare-errors.js"),
-                .embedInCode("Page/nagare/nagare-link.js"), .embedInCode("Page/nagare/nagare-messages.js"),
-                .embedInCode("Page/nagare/nagare-options.js"), .embedInCode("Page/nagare/nagare-reconnect.js"),
-                .embedInCode("Page/nagare/nagare-screen.js"), .embedInCode("Page/nagare/nagare-tracks.js"),
-                .embedInCode("Page/nagare/nagare-users.js"), .embedInCode("Page/nagare/nagare-call.js"),
-                .embedInCode("Page/nagare/nagare-call.d.ts"),
-                .embedInCode("Operators/Page/operators.html"), .embedInCode("Operators/Page/operators.css"),
-                .embedInCode("Operators/Page/operators.js"), .embedInCode("Operators/Page/timeline.js"),
-                .embedInCode("Operators/Page/verdict.js"),
-            ],
             isSmall: true
         ),
+        module("Tools/Impairment", ["Wire"]),
         module(
-            "Telemetry",
-            [
-                "JSON",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
-            ]
-        ),
-        module("Impairment", ["Wire"]),
-        module(
-            "ImpairmentProxy",
+            "Tools/ImpairmentProxy",
             [
                 "Wire", "EventLoop", "Impairment",
                 .product(name: "NIOCore", package: "swift-nio"),
@@ -213,9 +230,9 @@ let package = Package(
                 .product(name: "NIOWebSocket", package: "swift-nio"),
             ]
         ),
-        module("Client", ["Wire", "MediaTypes", "Negotiation", "Forwarding"]),
+        module("Tools/Client", ["Wire", "MediaTypes", "Negotiation", "Forwarding"]),
         module(
-            "Load",
+            "Tools/Load",
             [
                 "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment",
                 "Client",
@@ -327,7 +344,7 @@ let package = Package(
         tests(
             "SignalingTests",
             [
-                "Signaling", "Access", "AccessTestSupport", "History", "JSON", "Room", "RoomTestSupport",
+                "Signaling", "Access", "AccessTestSupport", "History", "JSON", "Pages", "Room", "RoomTestSupport",
                 "MediaTypes", "Metrics", "Negotiation", "TestSupport", "Telemetry", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
@@ -420,7 +437,6 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             target.exclude = ["RemoteKeySet.swift", "SignatureAuthorizer.swift"]
         case "Signaling":
             target.dependencies = ["Wire", "MediaTypes", "Metrics", "Negotiation", "JSON", "Access", "Room"]
-            target.resources = []
             target.sources = [
                 "Admin/SignalingStatistics.swift", "Ayame/AyameClientMessage.swift", "Ayame/AyameConfiguration.swift",
                 "HTTP/WebSocket/WebSocketClose.swift",

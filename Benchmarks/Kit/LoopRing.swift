@@ -1,1 +1,1 @@
-../../Sources/Media/LoopRing.swift
+../../Sources/Forwarding/Media/LoopRing.swift

@@ -22,7 +22,7 @@ from harness.chromium import ChromiumPage
 from harness.installed import REPOSITORY
 from harness.node import Node
 
-SIGNALING = REPOSITORY / "Sources/Signaling"
+SIGNALING = REPOSITORY / "Sources/Signaling/Signaling"
 # Names that the code puts together from parts.
 COMPOSED = {f"{kind}_{what}" for kind in ("audio", "video") for what in ("codec_type", "bit_rate")} | {
     "audio_opus_params", "video_vp9_params", "video_av1_params", "video_h264_params", "video_h265_params",
@@ -147,7 +147,7 @@ def test_the_metrics_of_a_node_are_in_the_reference_and_the_other_way_round(own_
 def test_the_metrics_that_articles_name_exist() -> None:
     reference = (REPOSITORY / "Sources/nagare/Nagare.docc/Metrics.md").read_text()
     known = re.findall(r"^\| `(\w+)` \|", reference, re.MULTILINE)
-    for path in REPOSITORY.glob("Sources/*/*.docc/*.md"):
+    for path in REPOSITORY.glob("Sources/**/*.docc/*.md"):
         if path.name == "Metrics.md":
             continue
         for name in re.findall(r"\b(?:nagare|process|sora)_\w+", path.read_text()):
@@ -207,10 +207,10 @@ def documented_names(article: Path, column: int = 0) -> set[str]:
 def test_the_bodies_of_webhooks_have_every_field() -> None:
     article = SIGNALING / "Signaling.docc/WebhookBodies.md"
     fields = source_names(
-        "Sources/Signaling/Webhooks/WebhookBodies.swift", "Sources/Signaling/Webhooks/WebhookAuthorizer.swift",
-        "Sources/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Webhooks/CallReport+Events.swift",
-        "Sources/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Ayame/AyameAdmission.swift",
-        "Sources/Access/AccessRequest+JSON.swift", "Sources/Access/Grants+JSON.swift",
+        "Sources/Signaling/Signaling/Webhooks/WebhookBodies.swift", "Sources/Signaling/Signaling/Webhooks/WebhookAuthorizer.swift",
+        "Sources/Signaling/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Signaling/Webhooks/CallReport+Events.swift",
+        "Sources/Signaling/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Signaling/Ayame/AyameAdmission.swift",
+        "Sources/Room/Access/AccessRequest+JSON.swift", "Sources/Room/Access/Grants+JSON.swift",
     )
     # Fields of the log, and members of values.
     fields -= {"participant", "room", "session", "events", "access_token", "urls", "username", "credential"}
@@ -232,10 +232,10 @@ def test_the_admin_api_has_every_operation_argument_and_field() -> None:
     assert len(operations) > 40 and rows == operations
     said = set(re.findall(r"`([A-Za-z]\w*)`", text))
     assert not refused - said
-    arguments = source_names(*(f"Sources/Signaling/Admin/AdminAPI{part}.swift" for part in ("", "+Connections", "+Rooms")))
+    arguments = source_names(*(f"Sources/Signaling/Signaling/Admin/AdminAPI{part}.swift" for part in ("", "+Connections", "+Rooms")))
     assert not {name for name in arguments - said if not name.startswith("channel_")} - {"error_type", "error_reason"}
     fields = source_names(
-        "Sources/Signaling/Admin/ConnectionDocument.swift", "Sources/Signaling/HTTP/SendingDocument.swift"
+        "Sources/Signaling/Signaling/Admin/ConnectionDocument.swift", "Sources/Signaling/Signaling/HTTP/SendingDocument.swift"
     )
     assert not fields - said - {"slots"}, "write these fields into AdminAPI.md"
 
@@ -243,7 +243,7 @@ def test_the_admin_api_has_every_operation_argument_and_field() -> None:
 @pytest.mark.static
 def test_the_document_of_a_channel_has_every_field() -> None:
     written = {name for name in documented_names(SIGNALING / "Signaling.docc/ChannelsAPI.md") if not name.isdigit()}
-    assert written == source_names("Sources/Signaling/HTTP/ChannelDocument.swift")
+    assert written == source_names("Sources/Signaling/Signaling/HTTP/ChannelDocument.swift")
 
 
 @pytest.mark.static
@@ -251,7 +251,7 @@ def test_every_line_of_the_log_is_in_the_reference() -> None:
     pages = module("pages")
     page = pages.log_page(REPOSITORY)
     for path in REPOSITORY.glob("Sources/*/**/*.swift"):
-        if path.relative_to(REPOSITORY).parts[1] not in pages.AREAS:
+        if pages.area_of(path.relative_to(REPOSITORY)) is None:
             continue
         for message in re.findall(r'\blogger\.\w+\(\s*(?:level: [^,]*, )?"([^"\\]+)"', path.read_text()):
             assert f"| `{message}` |" in page, f"{path.name} logs {message}"

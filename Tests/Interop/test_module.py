@@ -20,7 +20,7 @@ from harness.node import LOOPBACK, Node
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
-GUIDE = Path(__file__).resolve().parents[2] / "Sources/Signaling/Signaling.docc/BrowserModule.md"
+GUIDE = Path(__file__).resolve().parents[2] / "Sources/Signaling/Signaling/Signaling.docc/BrowserModule.md"
 
 
 @pytest.fixture

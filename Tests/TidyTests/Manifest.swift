@@ -19,6 +19,7 @@ enum Manifest {
         "HTTPTypes", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
     ]
 
+    /// In the order of the manifest.
     static let targets: [Target] = {
         let url = SourceTree.root.appendingPathComponent("Package.swift")
         guard let text = try? String(contentsOf: url, encoding: .utf8) else { return [] }
@@ -35,7 +36,8 @@ enum Manifest {
         let code = text.split(separator: "\n", omittingEmptySubsequences: false)
             .map { $0.prefix(upTo: $0.firstRange(of: "// ")?.lowerBound ?? $0.endIndex) }
             .joined(separator: "\n")
-        return code.matches(of: /\.?\b(module|tests|executableTarget|target)\(\s*(?:name: )?"([A-Za-z]+)"/).compactMap {
+        return code.matches(of: /\.?\b(module|tests|executableTarget|target)\(\s*(?:name: )?"([A-Za-z\/]+)"/).compactMap
+        {
             match in
             let arguments = parenthesized(code[match.range.lowerBound...])
             let names = arguments.replacing(
@@ -43,10 +45,10 @@ enum Manifest {
                 with: ""
             )
             .matches(of: /"([^"]+)"/).map { String($0.1) }
-            let name = String(match.2)
+            let name = match.2.split(separator: "/").last.map(String.init) ?? ""
             guard arguments.contains("settings") || match.1 == "module" || match.1 == "tests" else { return nil }
             let path = arguments.firstMatch(of: /path: "([^"]+)"/).map { String($0.1) }
-            let folder = path ?? (match.1 == "tests" ? "Tests/" : "Sources/") + name
+            let folder = path ?? (match.1 == "tests" ? "Tests/" : "Sources/") + match.2
             return Target(name: name, folder: folder, dependencies: Set(names.dropFirst()))
         }
     }

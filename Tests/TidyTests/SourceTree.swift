@@ -2,7 +2,7 @@ import Foundation
 
 /// One Swift file of this repository.
 struct SourceFile: Sendable {
-    /// From the repository's top: `Sources/Wire/Bytes.swift`.
+    /// From the repository's top: `Sources/Protocols/Wire/Bytes.swift`.
     let path: String
     let lines: [String]
     /// The lines that hold code, without their comments, numbered from 1.
@@ -12,6 +12,9 @@ struct SourceFile: Sendable {
 
     init(path: String, text: String) {
         self.path = path
+        module =
+            Manifest.targets.first { path.hasPrefix($0.folder + "/") }?.name
+            ?? path.split(separator: "/").dropFirst().first.map(String.init) ?? ""
         lines = text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
         code = lines.enumerated().compactMap { index, line in
             let text = Self.withoutComment(line)
@@ -21,8 +24,8 @@ struct SourceFile: Sendable {
         codeText = code.map(\.text).joined(separator: "\n")
     }
 
-    /// The folder under `Sources` or `Tests`.
-    var module: String { path.split(separator: "/").dropFirst().first.map(String.init) ?? "" }
+    /// The target that compiles it. The tests of this package are no target of the manifest: their folder.
+    let module: String
 
     /// The lines of code with an import.
     var imports: [(number: Int, text: String)] {

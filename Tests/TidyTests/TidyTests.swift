@@ -9,7 +9,9 @@ import Testing
         "MediaTypes", "Negotiation", "Forwarding", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
-    static let sansIOFolders = ["Sources/Room/Model/", "Sources/Cluster/Membership/", "Sources/Cluster/Replicas/"]
+    static let sansIOFolders = [
+        "Sources/Room/Room/Model/", "Sources/Room/Cluster/Membership/", "Sources/Room/Cluster/Replicas/",
+    ]
 
     /// Each system library and the modules that may import it.
     static let libraryOwners: [String: Set<String>] = [
@@ -18,48 +20,18 @@ import Testing
         "CHiredis": ["Cluster"], "CSQLite": ["History"],
     ]
 
-    /// The modules of this package that each module may import. A module without an entry may import all.
-    static let dependencies: [String: Set<String>] = [
-        "Wire": [],
-        "ICE": ["Wire"],
-        "TURN": ["Wire"],
-        "DTLS": ["Wire"],
-        "TLS": [],
-        "SRTP": ["Wire"],
-        "SCTP": ["Wire"],
-        "Signatures": [],
-        "Deflate": [],
-        "CongestionControl": ["Wire"],
-        "Metrics": [],
-        "MediaTypes": ["Wire"],
-        "Negotiation": ["Wire", "MediaTypes"],
-        "Forwarding": ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"],
-        "EventLoop": ["Wire"],
-        "Media": ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"],
-        "Room": ["Wire", "MediaTypes", "Deflate"],
-        "JSON": [],
-        "History": ["Wire", "MediaTypes", "Room", "JSON"],
-        "Cluster": ["Wire", "Signatures", "MediaTypes", "Room", "JSON"],
-        "Access": ["Wire", "Signatures", "MediaTypes", "JSON", "Room"],
-        "Telemetry": ["JSON"],
-        "Signaling": [
-            "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
-        ],
-        "Impairment": ["Wire"],
-        "ImpairmentProxy": ["Wire", "EventLoop", "Impairment"],
-        "Client": ["Wire", "MediaTypes", "Negotiation", "Forwarding"],
-        "Load": [
-            "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment", "Client",
-        ],
-    ]
+    /// Modules of the product, in the order of the manifest.
+    static let modules = Manifest.targets.filter { $0.folder.hasPrefix("Sources/") }
 
     static let files = SourceTree.swiftFiles(under: "Sources")
     static let testFiles = SourceTree.swiftFiles(under: "Tests")
 
     @Test func `the sources are found`() {
         let modules = Set(Self.files.map(\.module))
-        #expect(modules.isSuperset(of: Self.dependencies.keys))
-        #expect(modules.contains("nagare"))
+        #expect(
+            modules == Set(Self.modules.map(\.name)),
+            "each file is in a module of the manifest, and each module has files"
+        )
         for folder in Self.sansIOFolders { #expect(Self.files.contains { $0.path.hasPrefix(folder) }) }
     }
 
@@ -97,17 +69,13 @@ import Testing
         }
     }
 
-    @Test func `module dependencies point one way`() throws {
-        let modules = Set(Self.dependencies.keys)
-        for file in Self.files {
-            guard let allowed = Self.dependencies[file.module] else { continue }
-            for line in file.imports {
-                guard let name = line.text.firstMatch(of: /\bimport ([A-Za-z]+)/).map({ String($0.1) }) else {
-                    continue
-                }
-                guard modules.contains(name) || name == "nagare" else { continue }
-                #expect(allowed.contains(name), "\(file.path):\(line.number)")
-            }
+    @Test func `the order of the manifest is that of the arrows`() {
+        let names = Set(Self.modules.map(\.name))
+        var above: Set<String> = []
+        for module in Self.modules {
+            let below = module.dependencies.intersection(names).subtracting(above)
+            #expect(below == [], "\(module.name) stands above them in Package.swift")
+            above.insert(module.name)
         }
     }
 
@@ -123,8 +91,7 @@ import Testing
 
     @Test func `the manifest's targets are found`() {
         let names = Set(Manifest.targets.map(\.name))
-        #expect(names.isSuperset(of: Self.dependencies.keys))
-        #expect(names.isSuperset(of: ["nagare", "WireTests"]))
+        #expect(names.isSuperset(of: ["Wire", "Forwarding", "EventLoop", "Room", "Signaling", "nagare", "WireTests"]))
         let signaling = Manifest.targets.first { $0.name == "Signaling" }
         #expect(signaling?.dependencies.isSuperset(of: ["Room", "Hummingbird", "NIOCore"]) == true)
     }
@@ -170,7 +137,7 @@ import Testing
     }
 
     @Test func `every row of the table of live app semantics names a test that exists`() throws {
-        let article = "Sources/Signaling/Signaling.docc/LiveAppSemantics.md"
+        let article = "Sources/Signaling/Signaling/Signaling.docc/LiveAppSemantics.md"
         let text = try String(contentsOf: SourceTree.root.appendingPathComponent(article), encoding: .utf8)
         let rows = NamedTest.rows(of: text)
         #expect(rows.count >= 60, "one row for each behaviour")
@@ -204,10 +171,10 @@ import Testing
     @Test func `every member of the browser module that its article names is in its types`() throws {
         let folder = SourceTree.root.appendingPathComponent("Sources/Signaling")
         let article = try String(
-            contentsOf: folder.appendingPathComponent("Signaling.docc/BrowserModule.md"),
+            contentsOf: folder.appendingPathComponent("Signaling/Signaling.docc/BrowserModule.md"),
             encoding: .utf8
         )
-        let types = try String(contentsOf: folder.appendingPathComponent("Page/nagare/nagare.d.ts"), encoding: .utf8)
+        let types = try String(contentsOf: folder.appendingPathComponent("Pages/nagare/nagare.d.ts"), encoding: .utf8)
         let members = article.matches(of: /\bchannel\.([a-zA-Z]+)/).map { String($0.1) }
         let sections = article.split(separator: "\n## ")
         let channel = sections.first { $0.hasPrefix("The channel\n") } ?? ""
@@ -257,7 +224,7 @@ import Testing
 
     @Test func `a comment is not taken for code, and a string is`() {
         let file = SourceFile(
-            path: "Sources/Wire/X.swift",
+            path: "Sources/Protocols/Wire/X.swift",
             text: "// try! one\nlet x = 1  // try! two\nlet y = \"http://a\" // three\n/// print(\nlet z = try! f()\n"
         )
         #expect(file.module == "Wire")

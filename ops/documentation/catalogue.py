@@ -32,7 +32,7 @@ class BrokenLink(Exception):
 
 def articles() -> dict[Path, str]:
     """The Markdown files of the site, each with the name of its page."""
-    found = {path: path.stem for path in sorted(REPOSITORY.glob("Sources/*/*.docc/*.md"))}
+    found = {path: path.stem for path in sorted(REPOSITORY.glob("Sources/**/*.docc/*.md"))}
     found |= {REPOSITORY / path: name for name, (path, _) in SOURCES.items()}
     names = list(found.values())
     for name in names:

@@ -25,8 +25,10 @@ LEVELS = ("critical", "error", "warning", "notice", "info", "debug", "trace")
 CALL = re.compile(r"\blogger\??\.(log|" + "|".join(LEVELS) + r")\(|(?<![\w.])(log)\((?=\")")
 STRING = re.compile(r'"((?:[^"\\]|\\\((?:[^()]|\([^()]*\))*\)|\\.)*)"')
 FIELD = re.compile(r'(?:\[|,|^)\s*"(\w+)":|\["(\w+)"\] =', re.MULTILINE)
+# By the folders of their modules.
 AREAS = {
-    "nagare": "The node", "Access": "Authentication", "Signaling": "Clients, webhooks and drains", "Telemetry": "Traces", "Cluster": "Clusters",
+    "Sources/nagare": "The node", "Sources/Room/Access": "Authentication", "Sources/Signaling": "Clients, webhooks and drains",
+    "Sources/Metrics/Telemetry": "Traces", "Sources/Room/Cluster": "Clusters",
 }
 # Messages that are a sentence made of a value, by the text in the source.
 SENTENCES = {
@@ -85,10 +87,15 @@ def fields(call: str, text: str, position: int) -> list[str]:
     return [one or other for one, other in FIELD.findall(source)]
 
 
+def area_of(path: Path) -> str | None:
+    """The area of a source by its path from the repository's top, None of a module that logs nothing."""
+    return next((area for folder, area in AREAS.items() if path.is_relative_to(folder)), None)
+
+
 def log_events(repository: Path) -> Iterator[tuple[str, str, str, list[str]]]:
     """Area, message, level and fields of each event."""
     for path in sorted(repository.glob("Sources/*/**/*.swift")):
-        area = AREAS.get(path.relative_to(repository).parts[1])
+        area = area_of(path.relative_to(repository))
         text = path.read_text()
         for match in CALL.finditer(text) if area else ():
             call = balanced(text, match.end())

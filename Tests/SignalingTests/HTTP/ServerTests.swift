@@ -4,6 +4,7 @@ import Hummingbird
 import HummingbirdTesting
 import MediaTypes
 import NIOCore
+import Pages
 import Room
 import RoomTestSupport
 import Testing

@@ -3,6 +3,7 @@ import History
 import HummingbirdTesting
 import JSON
 import MediaTypes
+import Pages
 import Room
 import Testing
 import Wire

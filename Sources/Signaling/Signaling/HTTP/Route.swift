@@ -1,4 +1,5 @@
 import HTTPTypes
+import Pages
 import Room
 
 /// A path of the public listener.

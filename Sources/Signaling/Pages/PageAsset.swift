@@ -1,9 +1,5 @@
-import HTTPTypes
-import Hummingbird
-import NIOCore
-
 /// A file of the built-in page, or of the browser module on which it is built. The raw value is its name in URLs.
-enum PageAsset: String, Hashable, Sendable, CaseIterable {
+package enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case page = "index.html"
     case style = "page.css"
     case script = "page.js"
@@ -40,9 +36,9 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case callTypes = "nagare-call.d.ts"
 
     /// `nil` for an unknown file. The empty name is the page itself.
-    init?(name: String) { self.init(rawValue: name.isEmpty ? Self.page.rawValue : name) }
+    package init?(name: String) { self.init(rawValue: name.isEmpty ? Self.page.rawValue : name) }
 
-    private var bytes: [UInt8] {
+    package var bytes: [UInt8] {
         switch self {
         case .page: PackageResources.index_html
         case .style: PackageResources.page_css
@@ -77,10 +73,8 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// One shared buffer for all connections, so that slow clients hold no copies.
-    private static let buffers = Dictionary(uniqueKeysWithValues: allCases.map { ($0, ByteBuffer(bytes: $0.bytes)) })
-
-    private var contentType: String {
+    /// The media type that it is served with.
+    package var contentType: String {
         switch self {
         case .page: "text/html; charset=utf-8"
         case .style: "text/css; charset=utf-8"
@@ -88,42 +82,4 @@ enum PageAsset: String, Hashable, Sendable, CaseIterable {
         default: "text/javascript; charset=utf-8"
         }
     }
-
-    /// Restricts the page to its own files and this server, and forbids frames. In a cluster it may connect to the other
-    /// nodes, which serve their channels.
-    private static func policy(_ nodes: [NodeAddress]) -> String {
-        let others = nodes.prefix(nodesMax).map { " \($0.webSocketURL)" }.joined()
-        return """
-            default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'\(others); \
-            worker-src 'self'; media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'
-            """
-    }
-
-    /// The most nodes in the policy, so that it stays within what clients and proxies accept of a header. A page that may not
-    /// connect to a node stays at the one that sent it there.
-    private static let nodesMax = 64
-
-    /// - Parameter nodes: the other nodes of the cluster.
-    func response(isHead: Bool, nodes: [NodeAddress] = []) -> Response {
-        let buffer = Self.buffers[self] ?? ByteBuffer()
-        let headers: HTTPFields = [
-            .contentType: contentType,
-            .contentLength: String(buffer.readableBytes),
-            .contentSecurityPolicy: Self.policy(nodes),
-            .xContentTypeOptions: "nosniff",
-            .referrerPolicy: "no-referrer",
-            // The page is small and changes with the server's version only.
-            .cacheControl: "no-cache",
-        ]
-        let body = isHead ? ResponseBody() : ResponseBody(byteBuffer: buffer)
-        return Response(status: .ok, headers: headers, body: body)
-    }
-}
-
-extension HTTPField.Name {
-    static let referrerPolicy = Self("Referrer-Policy")!
-    static let link = Self("Link")!
-    static let participant = Self("Nagare-Participant")!
-    static let acceptPost = Self("Accept-Post")!
-    static let acceptPatch = Self("Accept-Patch")!
 }
