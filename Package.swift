@@ -411,7 +411,8 @@ let package = Package(
 // dependency, SwiftPM applies the module aliases above in random order, and one build in thirty fails.
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
-        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate", "CongestionControl", "Metrics",
+        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
+        "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "Room", "JSON", "Cluster", "Access", "Signaling", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",
     ]
@@ -429,7 +430,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis"]
             target.sources = [
                 "Links/LengthPrefix.swift", "Links/LinkBackoff.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
-                "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Rooms/ChannelMessage.swift",
+                "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Channels/ChannelMessage.swift",
                 "Store/Identifiers.swift", "Store/NodeRecord.swift", "Store/RecordSigner.swift",
             ]
         case "Access":

@@ -139,7 +139,7 @@ package final class Call {
         if shape.crossesLoops {
             publisherForwarder.setLink(outward, as: Self.outwardLink)
             viewerForwarder.setLink(back, as: Self.backLink)
-            let relay = try viewerForwarder.makeRelayID()
+            let relay = try viewerForwarder.makeMirrorID()
             let relayed = try publisherForwarder.exportTrack(track, as: relay, over: Self.outwardLink, at: now)
             viewerForwarder.addMirror(relayed, as: relay, from: Self.backLink, at: now)
         }

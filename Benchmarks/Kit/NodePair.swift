@@ -21,7 +21,7 @@ final class NodePair {
             let address = [Self.addresses[index]]
             core.startMediaLinks(at: locations[index], sockets: address, addresses: address, into: batch)
         }
-        let relay = try edge.makeRelayID()
+        let relay = try edge.makeMirrorID()
         let end = try edge.mediaLinkEnd(to: locations[0], at: now)
         let exported = try origin.exportTrack(track, as: relay, to: end, at: now)
         let link = try edge.joinMediaLink(exported.origin, at: now)

@@ -4,8 +4,8 @@
 /// (`CompetitionTest`). It knows no clock: times are microseconds of the sender's monotonic clock, which all controllers of a
 /// server share, rates are bits a second from the IP header on.
 package struct SendController: ~Copyable, Sendable {
-    // Pacing, as multiples of the target. Twice and more makes a queue of a picture's length at each picture (measured: 5.1 p95
-    // of the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts (W7). An L4S queue marks every burst.
+    // Pacing, as multiples of the target. Twice and more makes a queue of a picture's length at each picture (measured: p95 of
+    // the queue 66 ms at 2.0, 60 at 1.5); short buffers and policers bear no bursts. An L4S queue marks every burst.
     private static let pacingStart = 2.5
     private static let pacing = 1.5
     private static let pacingSmooth = 1.1
@@ -19,7 +19,7 @@ package struct SendController: ~Copyable, Sendable {
     private static let probeTrustStart = 0.85
     private static let probeTrust = 0.5
     private static let probeQueueMaxMS = 30.0
-    /// What a loss test sends of the delivered rate (measured: .85 costs W1 5 % a tenth of its rate).
+    /// What a loss test sends of the delivered rate (measured: .85 costs a tenth of the rate at a random loss of 5 %).
     private static let lossTestShare = 0.92
     /// A path that nothing is known of starts with half of the rate of the one before.
     private static let changedPathShare = 0.5

@@ -26,7 +26,7 @@ public enum EventLoopError: Error, Hashable, Sendable {
     case stopped
 
     /// One sentence for the operator: the address, the reason and what to do.
-    public var sentence: String {
+    public var message: String {
         switch self {
         case .addressInUse(let address):
             "Cannot open UDP port \(address.port) on \(address.ip): another process uses it already; "
@@ -62,5 +62,5 @@ public enum EventLoopError: Error, Hashable, Sendable {
 }
 
 extension EventLoopError: CustomStringConvertible {
-    public var description: String { sentence }
+    public var description: String { message }
 }

@@ -42,7 +42,7 @@ public struct BufferShortfall: Hashable, Sendable {
     public let grantedBytes: Int
 
     /// One sentence for a warning: the granted size and what to do.
-    public var sentence: String {
+    public var message: String {
         let name = setting == .receive ? "receive" : "send"
         return
             "The kernel limits the UDP \(name) buffer to \(grantedBytes) bytes; \(requestedBytes) were requested; "

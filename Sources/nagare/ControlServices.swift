@@ -25,10 +25,10 @@ struct ControlServices: Sendable {
     let traces: Traces?
     /// The registrations of the 1:1 relay.
     let relayCalls: AyameCalls
-    let access: CurrentAccess
+    /// What is in force: a reload replaces it.
+    let access: Replaceable<NodeAccess>
     /// Of the listeners.
     let certificates: NodeCertificates
-    private let reload: ReloadAction
     private let node: NodeIdentity
     private let limits: WebhookLimits
     private let logger: Logger
@@ -36,18 +36,15 @@ struct ControlServices: Sendable {
     /// - Parameters:
     ///   - certificates: of the listeners.
     ///   - relayCluster: the other nodes; `nil` outside of a cluster.
-    ///   - reload: reads the node's files again.
     /// - Throws: when the certificates for webhooks or the folder of the history are unusable.
     init(
         _ configuration: NodeConfiguration,
         access: NodeAccess,
         certificates: NodeCertificates,
         relayCluster: (any CallCluster)?,
-        logger: Logger,
-        reload: @escaping ReloadAction
+        logger: Logger
     ) throws(ServerStartError) {
         self.certificates = certificates
-        self.reload = reload
         node = configuration.sora.identity
         // All that can fail comes before the first HTTP client, which would have to be shut down.
         let keySetAuthorities = try TrustedAuthorities(
@@ -66,7 +63,7 @@ struct ControlServices: Sendable {
         access.keys.remote = configuration.keySet?.url.map { [keySetClient] in
             keySetClient.keySet(at: $0, logger: logger)
         }
-        self.access = CurrentAccess(access)
+        self.access = Replaceable(access)
         limits = configuration.limits.webhooks
         var settings = configuration.webhooks.configuration
         settings.limits = limits
@@ -107,8 +104,8 @@ struct ControlServices: Sendable {
         client.change(settings)
         subscriptionClient.change(settings.forSubscriptions)
         webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
-        let previous = self.access.access.keys.remote
-        self.access.access = access
+        let previous = self.access.current.keys.remote
+        self.access.current = access
         authorizer.replace(with: makeAuthorizer(configuration, access))
         guard previous !== access.keys.remote else { return }
         Task {
@@ -126,14 +123,14 @@ struct ControlServices: Sendable {
         _ current: NodeConfiguration
     ) async throws(StartupError) {
         guard let source = configuration.keySet, let url = source.url else { return }
-        if let remote = self.access.access.keys.remote, current.keySet == source {
+        if let remote = self.access.current.keys.remote, current.keySet == source {
             await remote.refresh()
             access.keys.remote = remote
             return
         }
         let remote = keySetClient.keySet(at: url, logger: logger)
         if let failure = await remote.refresh() {
-            throw .system("The keys of \(source.origin) cannot be fetched from \(remote.url). \(failure.sentence)")
+            throw .system("The keys of \(source.origin) cannot be fetched from \(remote.url). \(failure.message)")
         }
         access.keys.remote = remote
     }
@@ -148,7 +145,7 @@ struct ControlServices: Sendable {
             do {
                 try ConnectionHistory.remove(node: name, directory: directory)
             } catch {
-                logger.error("the history of connections failed", metadata: ["reason": "\(error.sentence)"])
+                logger.error("the history of connections failed", metadata: ["reason": "\(error.message)"])
             }
             return nil
         }
@@ -162,12 +159,12 @@ struct ControlServices: Sendable {
                 }
             )
         } catch {
-            throw ServerStartError(sentence: error.sentence)
+            throw ServerStartError(message: error.message)
         }
     }
 
     /// Handles a notice of the rooms without blocking.
-    func take(_ notice: Rooms.Event) {
+    func take(_ notice: ChannelDirectory.Event) {
         switch notice {
         case .report(let report):
             statistics.take(report)
@@ -181,19 +178,21 @@ struct ControlServices: Sendable {
     }
 
     /// The admin API.
+    /// - Parameter reload: reads the node's files again.
     func api(
-        _ rooms: Rooms,
+        _ directory: ChannelDirectory,
         drain: NodeDrain,
         cluster: (any SignalingCluster)?,
+        reload: @escaping ReloadAction,
         media: @escaping @Sendable () async -> AdminAPI.MediaTotals
     ) -> AdminAPI {
         AdminAPI(
-            rooms: rooms,
+            directory: directory,
             statistics: statistics,
             clientStatistics: clientStatistics,
             webhooks: counters,
             node: node,
-            keys: access.access.keys,
+            keys: access.current.keys,
             subscriptions: subscriptions,
             relayCalls: relayCalls,
             reload: reload,
@@ -207,14 +206,14 @@ struct ControlServices: Sendable {
     /// Closes the connections to the operator's servers. Call it once, at the end.
     func shutdown() async {
         await history?.flush()
-        await access.access.keys.remote?.stop()
+        await access.current.keys.remote?.stop()
         await keySetClient.shutdown()
         await client.shutdown()
         await subscriptionClient.shutdown()
     }
 
     /// The metrics of the keys at a URL; `nil` without one.
-    var keySetCounts: RemoteKeySet.Counts? { access.access.keys.remote?.counts }
+    var keySetCounts: RemoteKeySet.Counts? { access.current.keys.remote?.counts }
 
     /// The metrics of signaling and webhooks.
     var snapshot: SignalingSnapshot {

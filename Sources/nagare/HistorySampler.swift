@@ -8,7 +8,7 @@ import Signaling
 /// is too old.
 struct HistorySampler: Service {
     let history: ConnectionHistory
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let clients: ClientStatistics
 
     func run() async throws {
@@ -17,14 +17,14 @@ struct HistorySampler: Service {
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 second = (second + 1) % 60
                 if second == 0 { history.expire() }
-                history.save(unixNanoseconds: rooms.unixNanoseconds, at: EventLoop.now())
+                history.save(unixNanoseconds: directory.unixNanoseconds, at: EventLoop.now())
                 for connection in history.due(at: EventLoop.now()) {
-                    guard let statistics = await rooms.statistics(of: connection) else { continue }
+                    guard let statistics = await directory.statistics(of: connection) else { continue }
                     history.sampled(
                         connection,
                         statistics,
                         playback: clients.playback(of: connection),
-                        unixNanoseconds: rooms.unixNanoseconds,
+                        unixNanoseconds: directory.unixNanoseconds,
                         at: EventLoop.now()
                     )
                 }

@@ -128,7 +128,7 @@ struct ImpairCommand: AsyncParsableCommand {
         do throws(LinkConditionsError) {
             return try LinkConditions(parsing: text)
         } catch {
-            throw .usage("\(flag): \(error.sentence)")
+            throw .usage("\(flag): \(error.message)")
         }
     }
 
@@ -175,7 +175,7 @@ struct ImpairCommand: AsyncParsableCommand {
         do throws(EventLoopError) {
             return try await MediaProxy.start(settings)
         } catch {
-            throw StartupError.system("\(error.sentence.dropLast()) (--listen).")
+            throw StartupError.system("\(error.message.dropLast()) (--listen).")
         }
     }
 
@@ -188,7 +188,7 @@ struct ImpairCommand: AsyncParsableCommand {
             do throws(SignalingProxyError) {
                 return try await SignalingProxy.start(listen: plan.listen, target: target, ports: media.ports)
             } catch {
-                throw StartupError.system(error.sentence)
+                throw StartupError.system(error.message)
             }
         }
     }
@@ -228,7 +228,7 @@ struct ImpairCommand: AsyncParsableCommand {
         do throws(LinkConditionsError) {
             try conditions.apply(String(words[1]))
         } catch {
-            say("Nothing was changed: \(error.sentence)")
+            say("Nothing was changed: \(error.message)")
             return
         }
         await media.change(direction, to: conditions)

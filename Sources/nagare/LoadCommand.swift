@@ -400,8 +400,8 @@ private enum ProfileName: String, CaseIterable, ExpressibleByArgument {
 extension StartupError {
     fileprivate init(_ error: LoadError) {
         switch error {
-        case .usage(let sentence): self = .usage(sentence)
-        case .failed(let sentence): self = .system(sentence)
+        case .usage(let message): self = .usage(message)
+        case .failed(let message): self = .system(message)
         }
     }
 }

@@ -21,7 +21,7 @@ struct LoopWatch: Service {
     /// - Parameter serviceManager: Learns each second that nothing has stalled; `nil` for none.
     init(
         media: MediaLoops,
-        rooms: Rooms,
+        directory: ChannelDirectory,
         signaling: SignalingQueue,
         serviceManager: ServiceManager?,
         logger: Logger
@@ -38,7 +38,7 @@ struct LoopWatch: Service {
             names.append("tls")
             probes.append { _ in await probe.turn() }
         }
-        for (index, probe) in rooms.controlLoopProbes.enumerated() {
+        for (index, probe) in directory.controlLoopProbes.enumerated() {
             names.append("control-\(index)")
             probes.append(probe)
         }

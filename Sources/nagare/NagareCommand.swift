@@ -12,7 +12,7 @@ struct NagareCommand: AsyncParsableCommand {
             ServeCommand.self, LoadCommand.self, ImpairCommand.self, TokenCommand.self, SettingsCommand.self,
             LimitsCommand.self, ChannelsCommand.self, MembersCommand.self, KickCommand.self, BanCommand.self,
             UnbanCommand.self, BlockCommand.self, UnblockCommand.self, RoleCommand.self, MuteCommand.self,
-            SubscriptionsCommand.self, SubscribeCommand.self, TerminateCommand.self, RelayCommand.self,
+            SubscriptionsCommand.self, SubscribeCommand.self, TerminateCommand.self, CallsCommand.self,
             DrainCommand.self, UndrainCommand.self, ReloadCommand.self,
         ]
     )
@@ -27,13 +27,13 @@ struct NagareCommand: AsyncParsableCommand {
                 try command.run()
             }
         } catch let error as StartupError {
-            fail(error.sentence, status: error.exitStatus)
+            fail(error.message, status: error.exitStatus)
         } catch let error as OperatorFailure {
-            fail(error.sentence, status: error.exitStatus)
+            fail(error.message, status: error.exitStatus)
         } catch {
             // Help and version come as errors with status 0 and go to standard output.
             if exitCode(for: error) == .success { exit(withError: error) }
-            fail(sentence(message(for: error)), status: exitCode(for: error).rawValue)
+            fail(oneLine(message(for: error)), status: exitCode(for: error).rawValue)
         }
     }
 
@@ -58,12 +58,12 @@ struct NagareCommand: AsyncParsableCommand {
         return amount.first?.isNumber == true && amount.allSatisfy { $0.isLetter || $0.isNumber || $0 == "." }
     }
 
-    private static func fail(_ sentence: String, status: Int32) -> Never {
-        FileHandle.standardError.write(Data("nagare: \(sentence)\n".utf8))
+    private static func fail(_ message: String, status: Int32) -> Never {
+        FileHandle.standardError.write(Data("nagare: \(message)\n".utf8))
         Foundation.exit(status)
     }
 
-    private static func sentence(_ text: String) -> String {
+    private static func oneLine(_ text: String) -> String {
         let line = text.split(whereSeparator: \.isNewline).joined(separator: " ")
         return line.hasSuffix(".") || line.hasSuffix("?") ? line : "\(line)."
     }

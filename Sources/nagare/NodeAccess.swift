@@ -1,7 +1,6 @@
 import Access
 import Logging
 import Signaling
-import Synchronization
 
 /// The secrets by which a node authenticates clients and operators, read from their files.
 struct NodeAccess: Sendable {
@@ -47,17 +46,5 @@ struct NodeAccess: Sendable {
             )
         }
         webhookSigner = try configuration.webhooks.secret?.read()
-    }
-}
-
-/// The ``NodeAccess`` in force, which a reload replaces.
-final class CurrentAccess: Sendable {
-    private let state: Mutex<NodeAccess>
-
-    init(_ access: NodeAccess) { state = Mutex(access) }
-
-    var access: NodeAccess {
-        get { state.withLock { $0 } }
-        set { state.withLock { $0 = newValue } }
     }
 }

@@ -52,7 +52,7 @@ struct NodeCertificates: Sendable {
             do throws(ServerStartError) {
                 return try HTTPSCertificate(chain: chain, key: key)
             } catch {
-                throw .system(error.sentence)
+                throw .system(error.message)
             }
         }
 
@@ -60,7 +60,7 @@ struct NodeCertificates: Sendable {
             do throws(ServerStartError) {
                 return try HTTPSCertificate.Loaded(chain: chain, key: key)
             } catch {
-                throw .system(error.sentence)
+                throw .system(error.message)
             }
         }
 
@@ -68,7 +68,7 @@ struct NodeCertificates: Sendable {
             do throws(TLSError) {
                 return try TLSCertificate(chain: chain.contents, key: key.contents)
             } catch {
-                throw .system(error.sentence(paths))
+                throw .system(error.message(paths))
             }
         }
     }

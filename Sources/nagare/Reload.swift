@@ -11,50 +11,41 @@ import Signaling
 actor Reload {
     /// What a reload changes.
     struct Parts: Sendable {
-        let operations: ControlServices
-        let rooms: Rooms
+        let services: ControlServices
+        let directory: ChannelDirectory
         /// `nil` for a node on its own.
         let cluster: ClusterNode?
+        /// That of TURN over TLS; `nil` without.
+        let tlsAcceptor: TLSAcceptor?
+        /// Of the log.
+        let threshold: Replaceable<Logger.Level>
     }
 
     private let source: SettingSource
-    private let certificates: NodeCertificates
-    private let tlsAcceptor: TLSAcceptor?
-    private let threshold: LogThreshold
+    private let parts: Parts
     private let logger: Logger
     /// As they are in force.
     private var configuration: NodeConfiguration
     private var snapshot: SettingSnapshot
-    /// `nil` until the node serves.
-    private var parts: Parts?
     /// The reload that began last.
     private var last: Task<Result<ReloadReport, ReloadFailure>, Never>?
 
     /// - Parameters:
     ///   - settings: those that the node started with.
     ///   - source: where they are read again.
-    ///   - tlsAcceptor: that of TURN over TLS; `nil` without.
-    ///   - threshold: of the log.
     /// - Throws: when a file of the settings cannot be read.
     init(
         _ settings: LoadedSettings,
         source: SettingSource,
-        certificates: NodeCertificates,
-        tlsAcceptor: TLSAcceptor?,
-        threshold: LogThreshold,
+        parts: Parts,
         logger: Logger
     ) throws(StartupError) {
         configuration = settings.configuration
         snapshot = try SettingSnapshot(settings.reader)
         self.source = source
-        self.certificates = certificates
-        self.tlsAcceptor = tlsAcceptor
-        self.threshold = threshold
+        self.parts = parts
         self.logger = logger
     }
-
-    /// Sets what reloads change. Before that they are refused.
-    func connect(to parts: Parts) { self.parts = parts }
 
     /// Reloads and logs the result. Reloads take place one after the other, so that what was read last is in force.
     @discardableResult
@@ -73,11 +64,11 @@ actor Reload {
         do throws(StartupError) {
             report = try await renew()
         } catch {
-            let sentence =
-                "\(error.sentence) Nothing has changed: correct that and reload again, with SIGHUP, nagare reload or "
+            let message =
+                "\(error.message) Nothing has changed: correct that and reload again, with SIGHUP, nagare reload or "
                 + "POST /v1/reload."
-            logger.error("\(sentence)")
-            return .failure(ReloadFailure(sentence: sentence))
+            logger.error("\(message)")
+            return .failure(ReloadFailure(message: message))
         }
         logger.notice(
             "reloaded the settings",
@@ -98,20 +89,19 @@ actor Reload {
     }
 
     private func renew() async throws(StartupError) -> ReloadReport {
-        guard let parts else { throw .system("The node has not started yet, so it reads its settings anyway.") }
         let settings = try source.read()
         let fresh = settings.configuration
         var access = try NodeAccess(fresh, logger: logger)
-        try await parts.operations.addKeySet(to: &access, of: fresh, configuration)
+        try await parts.services.addKeySet(to: &access, of: fresh, configuration)
         let read = try SettingSnapshot(settings.reader)
         // The last step that can fail. It changes nothing then.
-        if let renewed = try certificates.renew(fresh) {
-            await tlsAcceptor?.renew(renewed)
+        if let renewed = try parts.services.certificates.renew(fresh) {
+            await parts.tlsAcceptor?.renew(renewed)
         }
-        parts.operations.change(to: fresh, access)
-        parts.rooms.setLimits(fresh.limits.rooms)
+        parts.services.change(to: fresh, access)
+        parts.directory.setLimits(fresh.limits.rooms)
         await parts.cluster?.setAcceptsUnsignedRecords(fresh.cluster?.acceptsUnsignedRecords ?? false)
-        threshold.level = fresh.logLevel
+        parts.threshold.current = fresh.logLevel
         for warning in fresh.warnings where !configuration.warnings.contains(warning) { logger.warning("\(warning)") }
         return note(fresh, read)
     }
@@ -119,8 +109,8 @@ actor Reload {
     /// Notes what is in force now.
     private func note(_ fresh: NodeConfiguration, _ read: SettingSnapshot) -> ReloadReport {
         var report = ReloadReport(
-            certificate: certificates.https?.facts,
-            adminCertificate: certificates.admin?.facts
+            certificate: parts.services.certificates.https?.facts,
+            adminCertificate: parts.services.certificates.admin?.facts
         )
         for setting in read.changes(since: snapshot) {
             guard isReloadable(setting, fresh) else {
@@ -148,8 +138,8 @@ actor Reload {
     /// A node without HTTPS cannot begin it, nor the other way round.
     private func isReloadable(_ setting: Setting, _ fresh: NodeConfiguration) -> Bool {
         switch setting {
-        case .tlsCertificate, .tlsKey: certificates.https != nil && fresh.tls != nil
-        case .adminTLSCertificate, .adminTLSKey: certificates.admin != nil && fresh.adminTLS != nil
+        case .tlsCertificate, .tlsKey: parts.services.certificates.https != nil && fresh.tls != nil
+        case .adminTLSCertificate, .adminTLSKey: parts.services.certificates.admin != nil && fresh.adminTLS != nil
         default: setting.isReloadable
         }
     }

@@ -28,13 +28,13 @@ struct Signals: Sendable {
     }
 
     /// Drains and begins the shutdown at the first signal to end. Ends the process at the second after the drain, or after
-    /// the grace period. Calls `reload` at each SIGHUP before that. Returns when cancelled.
-    func watch(_ target: ShutdownTarget, reload: @escaping @Sendable () async -> Void) async {
+    /// the grace period. Reloads at each SIGHUP before that. Returns when cancelled.
+    func watch(_ target: SignalTarget) async {
         var signalCount = 0
         await withTaskGroup { group in
             for await signal in signals {
                 if signal == .sighup {
-                    if signalCount == 0 { group.addTask { await reload() } }
+                    if signalCount == 0 { group.addTask { await target.reload() } }
                     continue
                 }
                 signalCount += 1
@@ -58,13 +58,13 @@ struct Signals: Sendable {
     }
 
     /// Returns whether the shutdown begins now, and did not before.
-    private func begin(_ target: ShutdownTarget, _ reason: String) async -> Bool {
+    private func begin(_ target: SignalTarget, _ reason: String) async -> Bool {
         await target.begin {
             logger.info("shutting down", metadata: ["signal": "\(reason)", "grace_seconds": "\(graceSeconds)"])
         }
     }
 
-    private func awaitGrace(_ target: ShutdownTarget) async {
+    private func awaitGrace(_ target: SignalTarget) async {
         guard (try? await Task.sleep(for: .seconds(graceSeconds))) != nil else { return }
         logger.warning("the grace period is over: stopping with open connections")
         await target.abandon()
@@ -77,14 +77,14 @@ extension UnixSignal {
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
 
-/// The actions that drain the node and start its graceful shutdown. After a signal that arrives early, the shutdown runs as
-/// soon as it is set.
-actor ShutdownTarget {
+/// What signals do to the node. After a signal to end that arrives early, the shutdown begins as soon as it is set.
+actor SignalTarget {
     struct Actions: Sendable {
         var drain: NodeDrain
         var shutDown: @Sendable () async -> Void
         /// Ends the calls and notes how they were, without a wait for their clients.
         var abandon: @Sendable () async -> Void
+        var reload: @Sendable () async -> Void
     }
 
     /// The time for ``Actions/abandon``, after which the process ends anyway.
@@ -125,6 +125,9 @@ actor ShutdownTarget {
         }
         for await _ in ends {}
     }
+
+    /// Reads the settings again. A node that does not serve yet reads them anyway.
+    func reload() async { await actions?.reload() }
 
     /// Starts the shutdown, unless it has begun.
     /// - Parameter announce: Called before it starts.

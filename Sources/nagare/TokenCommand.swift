@@ -173,7 +173,7 @@ struct TokenCommand: ParsableCommand {
         do throws(URLSignatureError) {
             return url.signed(try keys.signature(path: url.path, timestamp: timestamp, rand: rand))
         } catch {
-            throw .usage("The URL cannot be signed: \(error.sentence)")
+            throw .usage("The URL cannot be signed: \(error.message)")
         }
     }
 
@@ -186,7 +186,7 @@ struct TokenCommand: ParsableCommand {
         do throws(AppTokenError) {
             token = try key.token(channelID: channel, userID: user, nonce: nonce, expiry: expiry)
         } catch {
-            throw .usage("The token would be refused: \(error.sentence)")
+            throw .usage("The token would be refused: \(error.message)")
         }
         return fields ? JSONValue.object(token.fields).text : token.parameter
     }

@@ -119,7 +119,7 @@ import Testing
             fields[name] = value
             let found = try #require(try error(fields), "\(name) \(String(describing: value))")
             #expect(found.resultCode.rawValue == 16_974_081)
-            #expect(found.sentence.contains("\"\(name)\""), "\(found.sentence)")
+            #expect(found.message.contains("\"\(name)\""), "\(found.message)")
         }
     }
 
@@ -155,7 +155,7 @@ import Testing
     @Test func `a duration in place of a time is named`() throws {
         let token = try key().token(channelID: "c", userID: "u", expiry: 86_400)
         let found = try #require(try error(token.fields, at: Self.expiry))
-        #expect(found == .expiryIsDuration(86_400) && found.sentence.contains("duration"))
+        #expect(found == .expiryIsDuration(86_400) && found.message.contains("duration"))
         let last = try key().token(channelID: "c", userID: "u", expiry: 9_999_999_999)
         #expect(try error(last.fields) == nil)
     }
@@ -241,7 +241,7 @@ import Testing
         try token.verify(lenient, at: 0)
         let refused = #expect(throws: AppTokenError.self) { try token.verify(strict, at: 0) }
         #expect(refused?.resultCode == .badParameter)
-        #expect(refused?.sentence.contains("\"nonce\" must begin with \"10.7.\"") == true)
+        #expect(refused?.message.contains("\"nonce\" must begin with \"10.7.\"") == true)
         #expect(throws: AppTokenError.self, "nor is it made") { try make(strictKey, nonce) }
         for right in ["10.7.", "10.7.x", "10.7.5x", "10.7.~"] {
             for keys in [lenient, strict] { try make(strictKey, right).verify(keys, at: 0) }
@@ -504,11 +504,11 @@ import Testing
         let wrong = try #require(authorizer.verify(signature: text, ofPath: "/whip/Lobby", for: .publish(lobby)))
         #expect(
             await authorizer.authorize(.publish(lobby), wrong)
-                == .refused(reason: URLSignatureError.wrongHash.sentence, isForbidden: false, kind: .urlSignatureWrong)
+                == .refused(reason: URLSignatureError.wrongHash.message, isForbidden: false, kind: .urlSignatureWrong)
         )
         let later = try self.authorizer(urls: urls, now: 1_500_000_060)
         let late = try #require(later.verify(signature: text, ofPath: "/whip/lobby", for: .publish(lobby)))
-        let expired = URLSignatureError.expired(at: 1_500_000_060).sentence
+        let expired = URLSignatureError.expired(at: 1_500_000_060).message
         #expect(
             await later.authorize(.publish(lobby), late)
                 == .refused(reason: expired, isForbidden: false, kind: .urlExpired)

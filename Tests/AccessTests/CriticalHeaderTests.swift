@@ -61,7 +61,7 @@ import Testing
     func `a token whose header has "crit" is refused although its signature is valid`(header: Header) async throws {
         let token = try Self.token(header)
         let problem = #expect(throws: TokenProblem.self) { try TokenClaims(token, keys: [try Self.key()]) }
-        #expect(problem?.sentence == #"The token's header has "crit"."#)
+        #expect(problem?.message == #"The token's header has "crit"."#)
         #expect(problem?.needsOtherKeys == false, "no other key makes it valid")
 
         let authorizer = try Self.authorizer()

@@ -123,8 +123,8 @@ import Testing
             #"{"forwarding_filter":{"action":"drop","rules":[]}}"#, #""action" has to be "block" or "allow"."#
         ),
     ])
-    func `a grant of the wrong shape is named`(text: String, sentence: String) {
-        #expect(throws: JSONShapeError(sentence)) { try grants(text) }
+    func `a grant of the wrong shape is named`(text: String, message: String) {
+        #expect(throws: JSONShapeError(message)) { try grants(text) }
     }
 
     @Test func `the list of filters overrides the single one, and a filter is returned as it was given`() throws {

@@ -51,7 +51,7 @@ extension JSONValue {
         let problem = #expect(throws: JSONWebKeySet.Problem.self) {
             try JSONWebKeySet(parsing: JSONValue.keySet([key]).bytes)
         }
-        #expect(problem?.sentence == "It has no key that verifies RS256, ES256 or EdDSA.")
+        #expect(problem?.message == "It has no key that verifies RS256, ES256 or EdDSA.")
     }
 
     @Test(
@@ -85,7 +85,7 @@ extension JSONValue {
         let problem = #expect(throws: JSONWebKeySet.Problem.self) {
             try JSONWebKeySet(parsing: JSONValue.keySet([key]).bytes)
         }
-        #expect(problem?.sentence.hasSuffix("Key 1 \(reason).") == true)
+        #expect(problem?.message.hasSuffix("Key 1 \(reason).") == true)
     }
 
     @Test(
@@ -97,7 +97,7 @@ extension JSONValue {
     )
     func `a text that is no set is refused`(text: String) {
         let problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: Array(text.utf8)) }
-        #expect(problem?.sentence.contains("no JSON Web Key Set") == true)
+        #expect(problem?.message.contains("no JSON Web Key Set") == true)
     }
 
     @Test func `a token that could be of many keys has to name its own`() throws {
@@ -105,7 +105,7 @@ extension JSONValue {
         let keys = try JSONWebKeySet(parsing: JSONValue.keySet(JSONValue.edKey.named(64)).bytes).keys
         let problem = #expect(throws: TokenProblem.self) { try TokenClaims(unnamed, keys: keys) }
         #expect(
-            problem?.sentence
+            problem?.message
                 == "The token could be of 64 EdDSA keys, and 4 are tried at most: its header needs the ID of its key (kid)."
         )
         #expect(problem?.needsOtherKeys == false)
@@ -131,7 +131,7 @@ extension JSONValue {
             #expect(try JSONWebKeySet(parsing: bytes).keys.count == unnamed + named)
         } else {
             let problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: bytes) }
-            #expect(problem?.sentence.hasPrefix("Too many of its EdDSA keys have no \"kid\"") == true)
+            #expect(problem?.message.hasPrefix("Too many of its EdDSA keys have no \"kid\"") == true)
         }
     }
 
@@ -148,9 +148,9 @@ extension JSONValue {
         #expect(try JSONWebKeySet(parsing: most.bytes).keys.count == JSONWebKeySet.keysMax)
         let many = JSONValue.keySet(JSONValue.edKey.named(JSONWebKeySet.keysMax + 1))
         var problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: many.bytes) }
-        #expect(problem?.sentence == "It has 65 keys: at most 64 are possible.")
+        #expect(problem?.message == "It has 65 keys: at most 64 are possible.")
         let long = [UInt8](repeating: 0x20, count: JSONWebKeySet.bytesMax) + JSONValue.keySet([.edKey]).bytes
         problem = #expect(throws: JSONWebKeySet.Problem.self) { try JSONWebKeySet(parsing: long) }
-        #expect(problem?.sentence == "It has more than 262144 bytes.")
+        #expect(problem?.message == "It has more than 262144 bytes.")
     }
 }

@@ -43,7 +43,7 @@ private final class LoginService: Sendable {
             let body = state.body ?? JSONValue.keySet(state.keys).bytes
             return state.isDown ? nil : FetchedKeySet(body: body, maxAge: state.maxAge)
         }
-        guard let answer else { throw KeySetFailure(sentence: "The server did not answer in time.") }
+        guard let answer else { throw KeySetFailure(message: "The server did not answer in time.") }
         return answer
     }
 }

@@ -37,7 +37,7 @@ extension Authorizer {
         // Nothing that a parser could take: whoever reads it before the signature finds out.
         let token = "\(parts[0]).\(Base64URL.encoded(Array("[[[[".utf8))).\(parts[2])"
         let problem = #expect(throws: TokenProblem.self) { try TokenClaims(token, keys: [key]) }
-        #expect(problem?.sentence == "The token's signature is not valid.")
+        #expect(problem?.message == "The token's signature is not valid.")
         #expect(try TokenClaims(honest, keys: [key]).channel == "lobby")
     }
 
@@ -52,7 +52,7 @@ extension Authorizer {
         let problem = #expect(throws: TokenProblem.self) {
             try TokenClaims(Base64URL.encoded(Array(header.utf8)) + rest, keys: [key])
         }
-        #expect(problem?.sentence == "The token is not a JWT.")
+        #expect(problem?.message == "The token is not a JWT.")
     }
 
     @Test func `tokens of another implementation are accepted`() async throws {
@@ -235,13 +235,13 @@ extension Authorizer {
         (#"{"alg":"HS256","kid":"b"}"#, #"No HS256 key has the key ID of the token's header (kid), "b"."#),
         (#"{"alg":"HS256","kid":"a"}"#, "The token's signature is not valid."),
     ])
-    func `the reason of a refusal names what is wrong with the header`(header: String, sentence: String) throws {
+    func `the reason of a refusal names what is wrong with the header`(header: String, message: String) throws {
         let token = Base64URL.encoded(Array(header.utf8)) + ".e30.AA"
         let problem = try #require(
             throws: TokenProblem.self,
             performing: { try TokenClaims(token, keys: [self.secret("a")]) }
         )
-        #expect(problem.sentence == sentence)
+        #expect(problem.message == message)
         #expect(problem.needsOtherKeys == header.contains("RS256"))
     }
 

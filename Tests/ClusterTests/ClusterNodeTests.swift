@@ -13,7 +13,7 @@ import Testing
     private struct Node {
         let cluster: ClusterNode
         /// The node's channels end with it.
-        let rooms: Rooms
+        let rooms: ChannelDirectory
         let log: NodeLog
     }
 
@@ -65,7 +65,7 @@ import Testing
             logger: Logger(label: "test") { _ in LineLog { log.append($0) } }
         )
         let plane = FakeMediaPlane(MediaLocation(node: cluster.media, loop: LoopIndex(rawValue: 0)))
-        let rooms = Rooms(planes: [plane], node: cluster.media, cluster: cluster.rooms)
+        let rooms = ChannelDirectory(planes: [plane], node: cluster.media, cluster: cluster.channels)
         try await cluster.start(
             rooms,
             measure: { NodeMeasurements(load: 0, members: 0, rooms: 0) },

@@ -1,6 +1,7 @@
 import Cluster
 import ClusterTestSupport
 import MediaTypes
+import Room
 import TestSupport
 import Testing
 import Wire

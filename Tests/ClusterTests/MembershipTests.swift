@@ -1,4 +1,5 @@
 import MediaTypes
+import Room
 import TestSupport
 import Testing
 import Wire

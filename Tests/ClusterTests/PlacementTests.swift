@@ -1,4 +1,5 @@
 import MediaTypes
+import Room
 import TestSupport
 import Testing
 
@@ -9,7 +10,7 @@ import Testing
         _ name: String,
         _ region: String,
         load: Double,
-        _ state: NodeRecord.State = .ready
+        _ state: NodeState = .ready
     ) throws -> ClusterView.Member {
         var record = Given.record(region, state)
         record.setLoad(load)
@@ -61,7 +62,7 @@ import Testing
 
     @Test func `nodes that take no new rooms may have some, and absent ones are not asked`() throws {
         var view = ClusterView()
-        for (name, state) in [("a", NodeRecord.State.ready), ("b", .draining), ("c", .ready)] {
+        for (name, state) in [("a", NodeState.ready), ("b", .draining), ("c", .ready)] {
             let member = try Self.member(name, "eu", load: 0, state)
             _ = view.take(.init(instance: member.instance, record: member.record))
         }

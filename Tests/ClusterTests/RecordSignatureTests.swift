@@ -1,4 +1,5 @@
 import MediaTypes
+import Room
 import Testing
 import Wire
 

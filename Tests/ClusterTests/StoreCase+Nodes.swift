@@ -1,5 +1,6 @@
 import Cluster
 import MediaTypes
+import Room
 import Testing
 
 extension StoreCase {
@@ -134,7 +135,7 @@ extension StoreCase {
         #expect(next.rawValue == 7 + 16)
     }
 
-    /// No node changed since the copy. Rooms did, perhaps.
+    /// No node changed since the copy. Channels did, perhaps.
     func heartbeatsLost(_ store: some TestedStore) async throws {
         let a = try Given.instance("a", 7)
         let first = try await store.beat(Given.beat(a, Given.record("x"), candidate: 1))

@@ -1,5 +1,6 @@
 import Cluster
 import MediaTypes
+import Room
 import TestSupport
 import Testing
 
@@ -60,7 +61,7 @@ enum Given {
     static func session(_ name: String) throws -> RoomSession { try #require(RoomSession(rawValue: name)) }
     static func epoch(_ number: Int64) throws -> RoomEpoch { try #require(RoomEpoch(rawValue: number)) }
 
-    static func record(_ region: String, _ state: NodeRecord.State = .ready) -> NodeRecord {
+    static func record(_ region: String, _ state: NodeState = .ready) -> NodeRecord {
         var record = NodeRecord(state: state)
         record.region = region
         return record

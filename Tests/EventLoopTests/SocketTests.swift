@@ -106,9 +106,9 @@ struct SocketTests {
         let second = try LoopHost()
         let local = try await first.open().local
         await #expect(throws: EventLoopError.addressInUse(local)) { try await second.open("\(local)") }
-        let sentence = EventLoopError.addressInUse(local).sentence
-        #expect(sentence.contains("127.0.0.1") && sentence.contains("\(local.port)"))
-        #expect(sentence.contains("another process uses it"))
+        let message = EventLoopError.addressInUse(local).message
+        #expect(message.contains("127.0.0.1") && message.contains("\(local.port)"))
+        #expect(message.contains("another process uses it"))
         await first.loop.stop()
         #expect(try await second.open("\(local)").local == local, "a refused address does no harm")
         await second.loop.stop()
@@ -120,7 +120,7 @@ struct SocketTests {
         let address = try #require(TransportAddress(text))
         let error = await #expect(throws: EventLoopError.self) { try await host.open(text) }
         #expect([.addressNotAvailable(address), .ipv6NotAvailable(address)].contains(error))
-        #expect(error?.sentence.contains("choose") == true)
+        #expect(error?.message.contains("choose") == true)
         await host.loop.stop()
     }
 
@@ -150,7 +150,7 @@ struct SocketTests {
         #expect(shortfall.setting == setting)
         #expect(shortfall.requestedBytes == wanted)
         #expect(shortfall.grantedBytes == limit)
-        #expect(shortfall.sentence.contains("sysctl -w \(setting.rawValue)=\(wanted)"))
+        #expect(shortfall.message.contains("sysctl -w \(setting.rawValue)=\(wanted)"))
         let other = setting == .receive ? description.sendBufferBytes : description.receiveBufferBytes
         #expect(other >= 16384)
         await host.loop.stop()

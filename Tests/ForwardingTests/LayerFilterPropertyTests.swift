@@ -87,7 +87,7 @@ import Wire
                 source.picturesUntilKey = 6
             }
             let decision = filter.decide(packet, of: Unretained(templates), at: .ms(0))
-            #expect(decision == (frame.spatialID == 0 ? .forwardedLast : .leftOut))
+            #expect(decision == (frame.spatialID == 0 ? .forwardedLast : .dropped))
             #expect(filter.needsKeyFrame == (frame.picture >= 20 && keyPicture == 0))
         }
         #expect(try #require(keyPicture) > 20)
@@ -256,11 +256,11 @@ private struct LayerRun {
         rewriter.followJump(to: packet, packetsSent: packetsSent, at: .ms(now))
         let layer = known == .undecided ? decide(packet) : known
         guard let segment = rewriter.segment(of: packet.sequence, in: stream) else {
-            if layer != .leftOut { trouble.append("\(packet.sequence.rawValue) has no number") }
+            if layer != .dropped { trouble.append("\(packet.sequence.rawValue) has no number") }
             return
         }
-        if layer == .leftOut {
-            if rewriter.leaveOut(packet) { return }
+        if layer == .dropped {
+            if rewriter.drop(packet) { return }
             if rewriter.leaveUnused(packet.sequence) == nil { return }
         }
         let out = packet.adapted(to: layer)
@@ -273,7 +273,7 @@ private struct LayerRun {
             frame: source.frameOfPacket[packet.sequence.rawValue] ?? -1,
             source: packet.sequence.rawValue,
             marker: out.marker,
-            isFill: layer == .leftOut,
+            isFill: layer == .dropped,
             pictureID: segment.pictureID(packet.pictureID, bits: 15),
             tl0: segment.tl0(packet.tl0)
         )
@@ -355,7 +355,7 @@ private struct LayerRun {
         let delay = loss + late + disorder > 0 ? 10 : 1
         for frame in source.frames {
             guard let decided = decided[frame.id], !decided.isLate else { continue }
-            let isSent = decided.decision != .leftOut
+            let isSent = decided.decision != .dropped
             let temporal = format.codec == .h264 ? min(decided.target.temporalID, 1) : decided.target.temporalID
             if isSent, frame.temporalID > temporal, frame.picture > decided.targetPicture + delay {
                 faults.append("frame \(frame.id) of layer \(frame.temporalID) is sent with the target \(temporal)")

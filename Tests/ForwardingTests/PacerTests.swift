@@ -98,14 +98,14 @@ import Wire
             let isQueued = queue.append(item)
             #expect(isQueued)
         }
-        queue.leaveOutMedia(of: SSRC(rawValue: 1))
+        queue.dropMedia(of: SSRC(rawValue: 1))
         #expect(queue.bytes == 2_000)
         #expect(queue.count == 3)
-        #expect(queue.first?.isLeftOut == false, "a retransmission is still wanted")
+        #expect(queue.first?.isDropped == false, "a retransmission is still wanted")
         queue.removeFirst()
-        #expect(queue.first?.isLeftOut == true)
+        #expect(queue.first?.isDropped == true)
         queue.removeFirst()
-        #expect(queue.first?.isLeftOut == false)
+        #expect(queue.first?.isDropped == false)
         queue.removeAll(of: SSRC(rawValue: 2))
         #expect(queue.isEmpty && queue.bytes == 0)
     }
@@ -116,11 +116,11 @@ import Wire
             let isQueued = queue.append(packet(1, 1, of: stream))
             #expect(isQueued)
         }
-        queue.leaveOutMedia(of: SSRC(rawValue: 1)) { $0.stream != StreamID(rawValue: 2) }
+        queue.dropMedia(of: SSRC(rawValue: 1)) { $0.stream != StreamID(rawValue: 2) }
         #expect(queue.bytes == 1_000)
         let leftOut = (0..<3).map { _ in
             defer { queue.removeFirst() }
-            return queue.first?.isLeftOut
+            return queue.first?.isDropped
         }
         #expect(leftOut == [true, false, true])
     }

@@ -191,7 +191,7 @@ private struct Run {
             return
         }
         if leaves(packet, segment, of: stream) {
-            leaveOut(packet, key)
+            drop(packet, key)
         } else {
             send(packet, segment, key)
         }
@@ -236,10 +236,10 @@ private struct Run {
         return leaves
     }
 
-    private mutating func leaveOut(_ packet: PacketDescription, _ key: Key) {
+    private mutating func drop(_ packet: PacketDescription, _ key: Key) {
         never.insert(key)
         let isLate = newest.map { number(packet.sequence.rawValue) <= $0 } ?? true
-        if rewriter.leaveOut(packet) {
+        if rewriter.drop(packet) {
             if isLate { fault = "\(key.source) is left out though later packets were sent" }
             close(packet, key)
             return

@@ -142,8 +142,8 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(101)) == true)
-        #expect(rewriter.leaveOut(describe(102)) == true)
+        #expect(rewriter.drop(describe(101)) == true)
+        #expect(rewriter.drop(describe(102)) == true)
         #expect(send(&rewriter, Self.first, describe(103)) == base + 1)
         // The number 102's would be is 103's now.
         #expect(send(&rewriter, Self.first, describe(102)) == nil)
@@ -154,10 +154,10 @@ import Wire
 
     @Test func `a packet is not left out when later ones were sent`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
-        #expect(rewriter.leaveOut(describe(1)) == false)
+        #expect(rewriter.drop(describe(1)) == false)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         _ = send(&rewriter, Self.first, describe(103))
-        for number in [99, 100, 101, 102, 103] as [Int64] { #expect(rewriter.leaveOut(describe(number)) == false) }
+        for number in [99, 100, 101, 102, 103] as [Int64] { #expect(rewriter.drop(describe(number)) == false) }
         let base = try #require(rewriter.newestSequence).rawValue
         #expect(send(&rewriter, Self.first, describe(102)) == base - 1)
     }
@@ -166,7 +166,7 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(102, timestamp: 3_000)) == true)
+        #expect(rewriter.drop(describe(102, timestamp: 3_000)) == true)
         #expect(send(&rewriter, Self.first, describe(103, timestamp: 6_000)) == base + 2)
         #expect(send(&rewriter, Self.first, describe(101)) == base + 1)
         #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
@@ -178,8 +178,8 @@ import Wire
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(100), at: .ms(0))
         let base = try #require(rewriter.newestSequence).rawValue
-        #expect(rewriter.leaveOut(describe(101, timestamp: 3_000)) == true)
-        #expect(rewriter.leaveOut(describe(104, timestamp: 3_000)) == true)
+        #expect(rewriter.drop(describe(101, timestamp: 3_000)) == true)
+        #expect(rewriter.drop(describe(104, timestamp: 3_000)) == true)
         #expect(send(&rewriter, Self.first, describe(105, timestamp: 6_000)) == base + 1)
         #expect(send(&rewriter, Self.first, describe(102, timestamp: 3_000)) == nil)
     }
@@ -215,12 +215,12 @@ import Wire
             }
             begin(&rewriter, Self.first, picture(100, of: 1, tl0: 1, layer: 0), at: .ms(0))
             // Two packets of an upper layer's picture, then one of the base layer.
-            #expect(rewriter.leaveOut(picture(101, of: 2, tl0: 1, layer: 2)) == true)
-            #expect(rewriter.leaveOut(picture(102, of: 2, tl0: 1, layer: 2)) == true)
+            #expect(rewriter.drop(picture(101, of: 2, tl0: 1, layer: 2)) == true)
+            #expect(rewriter.drop(picture(102, of: 2, tl0: 1, layer: 2)) == true)
             let upper = try #require(rewriter.currentSegment)
             #expect(upper.pictureID(3, bits: 15) == (closes ? 2 : 3))
             #expect(upper.tl0(2) == 2)
-            #expect(rewriter.leaveOut(picture(103, of: 3, tl0: 2, layer: 0)) == true)
+            #expect(rewriter.drop(picture(103, of: 3, tl0: 2, layer: 0)) == true)
             let base = try #require(rewriter.currentSegment)
             #expect(base.pictureID(4, bits: 15) == (closes ? 2 : 4))
             #expect(base.tl0(3) == (closes ? 2 : 3))
@@ -239,7 +239,7 @@ import Wire
         _ = send(&rewriter, Self.first, picture(101, of: 2))
         // Its rest, and a whole picture.
         for packet in [picture(102, of: 2), picture(103, of: 2), picture(104, of: 3)] {
-            #expect(rewriter.leaveOut(packet) == true)
+            #expect(rewriter.drop(packet) == true)
         }
         let segment = try #require(rewriter.currentSegment)
         #expect(segment.pictureID(4, bits: 15) == 3 && segment.tl0(4) == 3)
@@ -326,7 +326,7 @@ import Wire
                 #expect(sent.updateValue((playing, start), forKey: number) == nil)
             case 1...3:
                 position[playing] = next
-                _ = rewriter.leaveOut(describe(next, timestamp: UInt32(truncatingIfNeeded: next)))
+                _ = rewriter.drop(describe(next, timestamp: UInt32(truncatingIfNeeded: next)))
             case 4...8: position[playing] = next
             case 9...12:
                 // Late or repeated: either what it was before, or a number of its own, or nothing.
@@ -413,7 +413,7 @@ import Wire
         let base = try #require(rewriter.newestSequence).rawValue
         var number: Int64 = 0
         for _ in 0..<(RTPRewriter.segmentsMax * 3) {
-            #expect(rewriter.leaveOut(describe(number + 1)) == true)
+            #expect(rewriter.drop(describe(number + 1)) == true)
             number += 2
             _ = send(&rewriter, Self.first, describe(number))
         }

@@ -125,7 +125,7 @@ private struct RecordedRun {
             if filter.isChainBroken { faults.append("\(packet.frameNumber) is behind a broken chain") }
             let isWanted = packet.dependencies.indication(for: Int(filter.state.decodeTarget)) != .notPresent
             let references = reader.references(bytes)
-            guard decision != .leftOut else {
+            guard decision != .dropped else {
                 if isWanted, packet.frame.contains(.startsFrame) { faults.append("\(packet.frameNumber) is left out") }
                 continue
             }

@@ -7,7 +7,7 @@ import Wire
 @Suite struct SentRecordsTests {
     private static func record(_ number: Int) -> SentRecords.Record {
         SentRecords.Record(
-            relay: RelayID(place: 1, generation: 0),
+            relay: MirrorID(place: 1, generation: 0),
             repairs: 0,
             stream: 7,
             sequence: ExtendedSequenceNumber(rawValue: Int64(number))

@@ -420,6 +420,6 @@ import Wire
         )
         let missing = folder.appending(path: "none").path
         let failure = #expect(throws: ConnectionHistory.OpenFailure.self) { try Self.history(directory: missing) }
-        #expect(failure?.sentence.contains("may write to it") == true)
+        #expect(failure?.message.contains("may write to it") == true)
     }
 }

@@ -124,8 +124,8 @@ import Testing
             #expect(store.counts == HistoryStore.Counts(stored: 3, lost: 0))
             let told = failures.withLock { $0 }
             #expect(told.count == 1)
-            let sentence = try #require(told.first)
-            #expect(sentence.contains("\(path).damaged") && sentence.contains("SQLite error 11"))
+            let message = try #require(told.first)
+            #expect(message.contains("\(path).damaged") && message.contains("SQLite error 11"))
             #expect(FileManager.default.fileExists(atPath: path + ".damaged"))
             _ = try Self.store(path: path, now: .max)
             #expect(!FileManager.default.fileExists(atPath: path + ".damaged"), "what is damaged is too old as well")

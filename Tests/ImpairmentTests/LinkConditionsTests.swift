@@ -60,8 +60,8 @@ struct LinkConditionsTests {
                 + "duplicate, outage."
         ),
     ])
-    func `a mistake is named, with what to write`(_ text: String, _ sentence: String) {
-        #expect(throws: LinkConditionsError(sentence: sentence)) { try LinkConditions(parsing: text) }
+    func `a mistake is named, with what to write`(_ text: String, _ message: String) {
+        #expect(throws: LinkConditionsError(message: message)) { try LinkConditions(parsing: text) }
     }
 
     @Test func `the summary names what applies`() throws {

@@ -41,7 +41,7 @@ actor InProcessNode: LoadSignaling {
         do {
             negotiated = try PublishOffer(parsing: offer).answer(local: local, sessionID: id.rawValue)
         } catch {
-            throw .failed(error.sentence)
+            throw .failed(error.message)
         }
         published[name] = (id, negotiated.receive)
         try await add(
@@ -67,7 +67,7 @@ actor InProcessNode: LoadSignaling {
                 using: &generator
             )
         } catch {
-            throw .failed(error.sentence)
+            throw .failed(error.message)
         }
         try await add(
             PeerParameters(

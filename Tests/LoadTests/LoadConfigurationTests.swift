@@ -108,7 +108,7 @@ import Wire
         try configuration.validate()
         Self.mistakes[index].1(&configuration)
         let error = #expect(throws: LoadError.self, "\(Self.mistakes[index].0)") { try configuration.validate() }
-        #expect(error?.sentence.hasSuffix(".") == true)
+        #expect(error?.message.hasSuffix(".") == true)
     }
 
     @Test(

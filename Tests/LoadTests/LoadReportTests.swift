@@ -48,7 +48,7 @@ import Wire
         let goesOn = ramp.take(step, failed: 0, goals)
         #expect(goesOn)
         #expect(ramp.subscribersSustained == 10)
-        #expect(ramp.sentence.hasPrefix("All 10 subscribers"))
+        #expect(ramp.message.hasPrefix("All 10 subscribers"))
         step = window(subscribers: 20, lost: 50)
         step.goalsMissed = step.missed(goals)
         let goesOnAgain = ramp.take(step, failed: 0, goals)
@@ -56,8 +56,8 @@ import Wire
         #expect(ramp.subscribersSustained == 10)
         #expect(ramp.subscribersAtBreak == 20)
         #expect(!ramp.isGeneratorsLimit)
-        #expect(ramp.sentence.hasPrefix("The server missed the goals"))
-        #expect(ramp.sentence.hasSuffix("10 were served within them."))
+        #expect(ramp.message.hasPrefix("The server missed the goals"))
+        #expect(ramp.message.hasSuffix("10 were served within them."))
     }
 
     @Test func `a client that does not connect ends a ramp`() {
@@ -77,7 +77,7 @@ import Wire
         #expect(!goesOn)
         #expect(ramp.isGeneratorsLimit)
         #expect(ramp.subscribersSustained == 30)
-        #expect(ramp.sentence.hasPrefix("The generator reached its limit at 30 subscribers"))
+        #expect(ramp.message.hasPrefix("The generator reached its limit at 30 subscribers"))
     }
 
     /// Problems of the generator, and the words that the warning must have.

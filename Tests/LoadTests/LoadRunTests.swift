@@ -199,7 +199,7 @@ struct LoadRunTests {
         let page = { @Sendable (_: String) async throws(LoadError) -> String in "up 1\n" }
         let run = try LoadRun(configuration, signaling: node, readMetrics: page)
         let error = await #expect(throws: LoadError.self) { try await run.run() }
-        #expect(error?.sentence.contains("process_cpu_seconds_total") == true)
+        #expect(error?.message.contains("process_cpu_seconds_total") == true)
         #expect(await node.ended == 0)
         await node.shutdown()
     }

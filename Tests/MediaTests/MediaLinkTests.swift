@@ -176,12 +176,12 @@ struct MediaLinkTests {
         }
         #expect(bench.origins.requests.count == 1, "one for both loops")
         let sent = await bench.loop(0).metrics()
-        #expect(sent.forwarder.packetsRelayed == 200)
+        #expect(sent.forwarder.packetsTransferred == 200)
         #expect(sent.mediaLinks.links.count == 1)
         #expect(sent.mediaLinks.counters.sent.packets == 200)
         #expect(sent.mediaLinks.counters.sent.datagrams < 200, "small packets share datagrams")
         let gateway = await bench.loop(1, 0).metrics()
-        #expect(gateway.gauges.mirroredTracks == 1 && gateway.forwarder.packetsRelayed == 200)
+        #expect(gateway.gauges.mirroredTracks == 1 && gateway.forwarder.packetsTransferred == 200)
         #expect(gateway.mediaLinks.links.map(\.location) == [bench.loop(0).location])
         let other = await bench.loop(1, 1).metrics()
         #expect(other.gauges.mirroredTracks == 1 && other.mediaLinks.links.isEmpty)
@@ -228,7 +228,7 @@ struct MediaLinkTests {
         try await bench.play(first, on: bench.loop(1, 0))
         #expect(bench.origins.requests.count == 2, "the second loop is asked")
         try await bench.expectArrival(at: [first, second])
-        #expect(await bench.loop(1, 1).metrics().forwarder.packetsRelayed > 0)
+        #expect(await bench.loop(1, 1).metrics().forwarder.packetsTransferred > 0)
         // The second loop stays the gateway without viewers of its own.
         try await bench.stop(second, on: bench.loop(1, 1))
         try await bench.expectArrival(at: [first])
@@ -364,7 +364,7 @@ struct MediaLinkTests {
         let other = bench.loop(1).location
         await #expect(throws: ForwarderError.unknownLocation(other)) {
             try await bench.loop(0).export(
-                RemoteExport(track: gone, relay: RelayID(rawValue: 1), receiver: Sample.end, origin: other)
+                RemoteExport(track: gone, relay: MirrorID(rawValue: 1), receiver: Sample.end, origin: other)
             )
         }
         #expect(await bench.loop(1).metrics().gauges.mirroredTracks == 0)

@@ -5,7 +5,7 @@ import Testing
 @Suite struct MetricsPageTests {
     @Test func `the whole page in the Prometheus text format 0.0.4`() {
         var page = MetricsPage()
-        page.addGauge("nagare_rooms", help: "Rooms that exist.", 2)
+        page.addGauge("nagare_rooms", help: "ChannelDirectory that exist.", 2)
         page.addCounter(
             "nagare_packets_total",
             help: "Packets.",
@@ -22,7 +22,7 @@ import Testing
             # TYPE nagare_packets_total counter
             nagare_packets_total{direction="in"} 3
             nagare_packets_total{direction="out",kind="video"} 7
-            # HELP nagare_rooms Rooms that exist.
+            # HELP nagare_rooms ChannelDirectory that exist.
             # TYPE nagare_rooms gauge
             nagare_rooms 2
             # HELP nagare_turn_seconds Turns.

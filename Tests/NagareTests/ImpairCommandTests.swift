@@ -34,9 +34,9 @@ struct ImpairCommandTests {
         (["--down", "fast"], "--down: \"fast\" is not NAME=VALUE"),
         (["--up", "rate=1"], "--up: rate=1 cannot be read: write rate=1M"),
     ])
-    func `a wrong option is named with what to write`(arguments: [String], sentence: String) throws {
+    func `a wrong option is named with what to write`(arguments: [String], message: String) throws {
         let error = #expect(throws: StartupError.self) { try ImpairCommand.parse(arguments).plan }
-        #expect(try #require(error).sentence.contains(sentence))
+        #expect(try #require(error).message.contains(message))
         #expect(error?.exitStatus == 64)
     }
 }

@@ -36,10 +36,10 @@ struct LifecycleTests {
             ]
         )
         #expect(await second.exitStatus() == 1)
-        let sentence =
+        let message =
             "nagare: Cannot listen on TCP 127.0.0.1:\(ports.page) (--http): another program uses the port; "
             + "stop that program or choose another port."
-        #expect(await second.errors.all() == [sentence])
+        #expect(await second.errors.all() == [message])
         #expect(await second.output.all().isEmpty)
         #expect(try Connection.get("/healthz", port: ports.admin).hasPrefix("HTTP/1.1 200"))
         node.send(SIGTERM)
@@ -87,7 +87,7 @@ struct LifecycleTests {
         let arguments: [String]
         var environment: [String: String] = [:]
         let status: Int32
-        let sentence: String
+        let message: String
         var testDescription: String { arguments.joined(separator: " ") }
     }
 
@@ -95,38 +95,38 @@ struct LifecycleTests {
         Refusal(
             arguments: ["serve", "--htp", "1"],
             status: 64,
-            sentence: "nagare: Unknown option '--htp'. Did you mean '--http'?"
+            message: "nagare: Unknown option '--htp'. Did you mean '--http'?"
         ),
         Refusal(
             arguments: ["serve", "--dev", "--grace", "-1"],
             status: 64,
-            sentence: "nagare: --grace is \"-1\": write a whole number from 1 to 3600."
+            message: "nagare: --grace is \"-1\": write a whole number from 1 to 3600."
         ),
         Refusal(
             arguments: ["token", "--channel", "a", "--expires", "-5m"],
             status: 64,
-            sentence: "nagare: --expires is \"-5m\": write a time as 90s, 15m, 12h or 30d."
+            message: "nagare: --expires is \"-5m\": write a time as 90s, 15m, 12h or 30d."
         ),
         Refusal(
             arguments: ["serve", "--dev"],
             environment: ["NAGARE_LOOPS": "many"],
             status: 64,
-            sentence: "nagare: NAGARE_LOOPS is \"many\": write a whole number from 1 to 256."
+            message: "nagare: NAGARE_LOOPS is \"many\": write a whole number from 1 to 256."
         ),
         Refusal(
             arguments: ["serve", "--config", "/nonexistent.yaml"],
             status: 1,
-            sentence: "nagare: /nonexistent.yaml cannot be read: no such file or directory."
+            message: "nagare: /nonexistent.yaml cannot be read: no such file or directory."
         ),
         Refusal(
             arguments: ["serve", "--dev", "--tls-cert", "/nonexistent.pem", "--tls-key", "/nonexistent.key"],
             status: 1,
-            sentence: "nagare: /nonexistent.pem cannot be read: no such file or directory."
+            message: "nagare: /nonexistent.pem cannot be read: no such file or directory."
         ),
         Refusal(
             arguments: ["serve", "--http", "203.0.113.7:0", "--media", "127.0.0.1:0", "--token", "x"],
             status: 1,
-            sentence: "nagare: Cannot listen on TCP 203.0.113.7:0 (--http): this machine does not have that address; "
+            message: "nagare: Cannot listen on TCP 203.0.113.7:0 (--http): this machine does not have that address; "
                 + "choose one of its own."
         ),
         Refusal(
@@ -135,14 +135,14 @@ struct LifecycleTests {
                 "x",
             ],
             status: 1,
-            sentence: "nagare: Cannot open UDP port 7000 on 203.0.113.7: this machine does not have that address; "
+            message: "nagare: Cannot open UDP port 7000 on 203.0.113.7: this machine does not have that address; "
                 + "choose one of its own, or 0.0.0.0 or [::] for all of them."
         ),
     ])
     func `a failed start is one sentence and an exit status`(refusal: Refusal) async throws {
         let node = try RunningNode(refusal.arguments, environment: refusal.environment)
         #expect(await node.exitStatus() == refusal.status)
-        #expect(await node.errors.all() == [refusal.sentence])
+        #expect(await node.errors.all() == [refusal.message])
         #expect(await node.output.all().isEmpty)
     }
 

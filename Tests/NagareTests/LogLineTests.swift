@@ -1,6 +1,7 @@
 import Foundation
 import JSON
 import Logging
+import Room
 import Synchronization
 import Testing
 
@@ -68,7 +69,7 @@ struct LogLineTests {
     @Test func `fields of a logger and of an entry stand in one line, the entry's first`() {
         let lines = Mutex<[String]>([])
         var logger = Logger(label: "nagare") { label in
-            NodeLogHandler(label: label, threshold: LogThreshold(.info), format: .text) { line in
+            NodeLogHandler(label: label, threshold: Replaceable(Logger.Level.info), format: .text) { line in
                 lines.withLock { $0.append(line) }
             }
         }
@@ -82,7 +83,7 @@ struct LogLineTests {
     }
 
     @Test func `a change of the threshold holds for all loggers, down to their own floors`() {
-        let threshold = LogThreshold(.info)
+        let threshold = Replaceable(Logger.Level.info)
         let lines = Mutex<[String]>([])
         let logger = { (label: String, floor: Logger.Level) in
             Logger(label: label) { label in
@@ -94,10 +95,10 @@ struct LogLineTests {
         let (node, http) = (logger("nagare", .trace), logger("nagare.http", .notice))
         node.debug("hidden")
         http.info("hidden")
-        threshold.level = .debug
+        threshold.current = .debug
         node.debug("first")
         http.info("hidden")
-        threshold.level = .error
+        threshold.current = .error
         node.warning("hidden")
         http.notice("hidden")
         http.error("second")

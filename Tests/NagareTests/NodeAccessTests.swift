@@ -30,13 +30,13 @@ import Testing
             try access(flags, files: ["admin": "0123456789abcdef\n", "read": "0123456789abcdef"])
         }
         #expect(
-            same?.sentence
+            same?.message
                 == "--admin-read-token is the token of --admin-token: choose another one, which permits reading only."
         )
         let short = #expect(throws: StartupError.self) {
             try access(flags, files: ["admin": "0123456789abcdef\n", "read": "short"])
         }
-        #expect(short?.sentence.contains("read (--admin-read-token) is not a valid admin token") == true)
+        #expect(short?.message.contains("read (--admin-read-token) is not a valid admin token") == true)
     }
 
     @Test func `tokens of all apps are strict where the node says so`() throws {
@@ -55,13 +55,13 @@ import Testing
             try access(["--jwks", "FOLDER/jwks.json"], files: ["jwks.json": #"{"keys":[{"kty":"oct","k":"AA"}]}"#])
         }
         #expect(
-            none?.sentence.hasSuffix(
+            none?.message.hasSuffix(
                 "jwks.json (--jwks) cannot be used. It has no key that verifies RS256, ES256 or EdDSA. Key 1 is a shared "
                     + "secret, which no set may publish."
             ) == true
         )
         let missing = #expect(throws: StartupError.self) { try access(["--jwks", "FOLDER/jwks.json"]) }
-        #expect(missing?.sentence.contains("no such file") == true)
+        #expect(missing?.message.contains("no such file") == true)
     }
 
     @Test func `a short key of signed URLs is refused at the start`() throws {
@@ -69,7 +69,7 @@ import Testing
         #expect(try access(flags, files: ["key": "0123456789abcdef\n"]).keys.urls != nil)
         let short = #expect(throws: StartupError.self) { try access(flags, files: ["key": "0123456789abcde\n"]) }
         #expect(
-            short?.sentence.hasSuffix(
+            short?.message.hasSuffix(
                 "key (--url-key) is no key of signed URLs: a key has 16 to 255 printable ASCII characters without spaces, as "
                     + "openssl rand -hex 16 makes."
             ) == true
@@ -81,7 +81,7 @@ import Testing
         #expect(try access(Array(flags.prefix(8))).keys.jwt.count == 4)
         let many = #expect(throws: StartupError.self) { try access(flags) }
         #expect(
-            many?.sentence
+            many?.message
                 == "--jwt-key and --jwks have too many HS256 keys without a key ID: a token is tried with 4 keys at most. Give "
                 + "them IDs, as hs256/ID:@FILE."
         )
@@ -101,7 +101,7 @@ import Testing
             try access(["--jwt-key", "rs256:@FOLDER/short.pem"], files: ["short.pem": pem])
         }
         #expect(
-            problem?.sentence.hasSuffix(
+            problem?.message.hasSuffix(
                 "short.pem (--jwt-key) is an RSA key of 1024 bits: RS256 needs 2048 to 8192, as openssl genrsa 2048 makes."
             ) == true
         )

@@ -27,7 +27,7 @@ import Wire
                     queuedDatagrams: 3,
                     batchOverflows: 0,
                     tcp: TCPMetrics(),
-                    relay: RelayCounters(),
+                    relay: TransferCounters(),
                     mediaLinks: MediaLinkMetrics()
                 )
             )

@@ -32,10 +32,9 @@ import Testing
                 access: access,
                 certificates: certificates,
                 relayCluster: nil,
-                logger: logger,
-                reload: { () throws(ReloadFailure) in ReloadReport() }
+                logger: logger
             )
         }
-        #expect(error?.sentence.hasPrefix("The certificates for \(purpose), \(path), cannot be read") == true)
+        #expect(error?.message.hasPrefix("The certificates for \(purpose), \(path), cannot be read") == true)
     }
 }

@@ -148,7 +148,7 @@ import Testing
     @Test(arguments: [(nil, 69), (503, 69), (401, 77), (403, 77), (404, 1), (500, 1)] as [(Int?, Int32)])
     func `the exit status tells failures apart`(status: Int?, exitStatus: Int32) {
         let failure = OperatorFailure(OperatorsClient.Failure(status: status, "It failed."))
-        #expect(failure.exitStatus == exitStatus && failure.sentence == "It failed.")
+        #expect(failure.exitStatus == exitStatus && failure.message == "It failed.")
     }
 
     @Test(arguments: ["localhost:3000", "ftp://localhost", "http://", "http://localhost/v1", ""])
@@ -162,7 +162,7 @@ import Testing
         let options = try OperatorOptions.parse(["--api", "https://localhost:3000", "--api-ca", "/nowhere/ca.pem"])
         let error = #expect(throws: StartupError.self) { try options.client(environment: [:]) }
         #expect(
-            error?.sentence.hasPrefix("--api-ca cannot be used: The certificates for the node's API, /nowhere/ca.pem")
+            error?.message.hasPrefix("--api-ca cannot be used: The certificates for the node's API, /nowhere/ca.pem")
                 == true
         )
     }

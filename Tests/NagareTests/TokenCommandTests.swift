@@ -76,18 +76,18 @@ struct TokenCommandTests {
         ),
         (["--channel", "a", "--jwt-key", "es256:x"], "--jwt-key is no private or public ES256 key in PEM."),
     ])
-    func `an error is one sentence`(arguments: [String], sentence: String) throws {
+    func `an error is one sentence`(arguments: [String], message: String) throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         let command = try TokenCommand.parse(arguments)
-        #expect(throws: StartupError.usage(sentence)) {
+        #expect(throws: StartupError.usage(message)) {
             _ = try command.token(environment: key, now: 0, id: "t")
         }
     }
 
     @Test func `the error for a missing key names the settings`() throws {
         let command = try TokenCommand.parse(["--channel", "a"])
-        let sentence = "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
-        #expect(throws: StartupError.usage(sentence)) {
+        let message = "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
+        #expect(throws: StartupError.usage(message)) {
             _ = try command.token(environment: [:], now: 0, id: "t")
         }
     }
@@ -131,7 +131,7 @@ struct TokenCommandTests {
         let refused = #expect(throws: StartupError.self) {
             try make(options + ["--nonce", "AK-1"], environment: strict)
         }
-        #expect(refused?.sentence.hasPrefix("The token would be refused: \"nonce\" must begin with \"10.7.\"") == true)
+        #expect(refused?.message.hasPrefix("The token would be refused: \"nonce\" must begin with \"10.7.\"") == true)
     }
 
     // MARK: Signed URLs
@@ -212,8 +212,8 @@ struct TokenCommandTests {
                 + "rand -hex 16 makes."
         ),
     ])
-    func `an error of tokens of apps and URLs is one sentence`(arguments: [String], sentence: String) throws {
-        #expect(throws: StartupError.usage(sentence)) { _ = try make(arguments) }
+    func `an error of tokens of apps and URLs is one sentence`(arguments: [String], message: String) throws {
+        #expect(throws: StartupError.usage(message)) { _ = try make(arguments) }
     }
 
     /// Not inlined, because the optimizer of Swift 6.3 crashes on its typed errors within an asynchronous function.

@@ -45,12 +45,12 @@ import Testing
             (nil, "0.5", "needs the address of a collector: --otlp-endpoint"),
         ] as [(String?, String?, String)]
     )
-    func `a wrong value is refused with what to write`(endpoint: String?, ratio: String?, sentence: String) {
+    func `a wrong value is refused with what to write`(endpoint: String?, ratio: String?, message: String) {
         var flags: [Setting: [String]] = [:]
         flags[.otlpEndpoint] = endpoint.map { [$0] }
         flags[.otlpSampleRatio] = ratio.map { [$0] }
         let error = #expect(throws: StartupError.self) { try Self.settings(flags) }
         let text = error.map { "\($0)" } ?? ""
-        #expect(text.contains(sentence) && !text.contains("secret"))
+        #expect(text.contains(message) && !text.contains("secret"))
     }
 }

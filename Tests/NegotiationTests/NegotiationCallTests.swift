@@ -70,7 +70,7 @@ import Wire
     @Test func `an offer without any direction is refused`() throws {
         let text = Self.directed(PublishOffers.chromium, "inactive")
         let error = #expect(throws: NegotiationError.self) { try CallOffer(parsing: text) }
-        #expect(try #require(error).sentence.contains("offer audio or video sendrecv"))
+        #expect(try #require(error).message.contains("offer audio or video sendrecv"))
     }
 
     @Test func `layers of the client are accepted, and it gets one stream`() throws {
@@ -209,6 +209,6 @@ import Wire
             }
         }
         let error = #expect(throws: NegotiationError.self) { try call.offer(parsing: changed) }
-        #expect(try #require(error).sentence.contains(reason))
+        #expect(try #require(error).message.contains(reason))
     }
 }

@@ -132,8 +132,8 @@ private let broken: [BrokenOffer] = [
             _ = try NegotiationServer.publish(text)
             Issue.record("the offer was taken")
         } catch {
-            #expect(error.sentence.contains(offer.mention), "\(error.sentence)")
-            #expect(error.sentence.hasSuffix("."))
+            #expect(error.message.contains(offer.mention), "\(error.message)")
+            #expect(error.message.hasSuffix("."))
             switch error {
             case .malformed: #expect(offer.isMalformed, "\(error)")
             case .unsupported: #expect(!offer.isMalformed, "\(error)")
@@ -167,16 +167,16 @@ private let broken: [BrokenOffer] = [
             _ = try NegotiationServer.publish(text)
             return nil
         } catch {
-            return error.sentence
+            return error.message
         }
     }
 
     private func expect(_ text: String, isRefusedWith mention: String?, _ location: SourceLocation = #_sourceLocation) {
-        let sentence = refusal(of: text)
+        let message = refusal(of: text)
         if let mention {
-            #expect(sentence?.contains(mention) == true, "\(sentence ?? "taken")", sourceLocation: location)
+            #expect(message?.contains(mention) == true, "\(message ?? "taken")", sourceLocation: location)
         } else {
-            #expect(sentence == nil, sourceLocation: location)
+            #expect(message == nil, sourceLocation: location)
         }
     }
 

@@ -42,7 +42,7 @@ import Wire
         #expect {
             try TrickleFragment(parsing: text)
         } throws: { error in
-            if case .malformed(let sentence)? = error as? NegotiationError { sentence.hasSuffix(".") } else { false }
+            if case .malformed(let message)? = error as? NegotiationError { message.hasSuffix(".") } else { false }
         }
     }
 

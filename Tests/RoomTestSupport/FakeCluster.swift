@@ -9,7 +9,7 @@ package final class FakeCluster: Sendable {
         /// The receiver tells the sender all.
         case tell(ChannelName)
         case news(ChannelUpdate, ChannelName)
-        case message(RelayedMessage, ChannelName)
+        case message(RemoteMessage, ChannelName)
         case command(ChannelCommand, ChannelName)
         case lost(ChannelName)
     }
@@ -18,7 +18,7 @@ package final class FakeCluster: Sendable {
         let to: NodeIncarnation
     }
     fileprivate struct State {
-        var nodes: [NodeIncarnation: Rooms] = [:]
+        var nodes: [NodeIncarnation: ChannelDirectory] = [:]
         var sessions: [ChannelName: ChannelSession] = [:]
         var members: [ChannelName: Set<NodeIncarnation>] = [:]
         var messages: [Way: [Message]] = [:]
@@ -30,11 +30,13 @@ package final class FakeCluster: Sendable {
     package init() {}
 
     /// The cluster as one of its nodes sees it.
-    package func seen(from node: NodeIncarnation) -> some RoomCluster { View(cluster: self, node: node) }
+    package func seen(from node: NodeIncarnation) -> some ChannelCluster { View(cluster: self, node: node) }
 
-    package func add(_ rooms: Rooms, as node: NodeIncarnation) { state.withLock { $0.nodes[node] = rooms } }
+    package func add(_ directory: ChannelDirectory, as node: NodeIncarnation) {
+        state.withLock { $0.nodes[node] = directory }
+    }
 
-    private struct View: RoomCluster {
+    private struct View: ChannelCluster {
         let cluster: FakeCluster
         let node: NodeIncarnation
 
@@ -73,7 +75,7 @@ package final class FakeCluster: Sendable {
             }
         }
 
-        func send(_ message: RelayedMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>) {
+        func send(_ message: RemoteMessage, of channel: ChannelName, to nodes: Set<NodeIncarnation>) {
             cluster.state.withLock { state in
                 for other in nodes { state.send(.message(message, channel), from: node, to: other) }
             }
@@ -148,7 +150,7 @@ package final class FakeCluster: Sendable {
         while !isSettled {
             isSettled = true
             while await deliverOne(using: &generator) { isSettled = false }
-            for rooms in nodes { await rooms.settle() }
+            for directory in nodes { await directory.settle() }
         }
     }
 }

@@ -8,9 +8,10 @@ import Wire
 /// What metrics tell of single channels.
 @Suite(.timeLimit(.minutes(10)))
 struct ActivityTests {
-    private func join(_ bench: RoomsBench, _ roles: [Role], in name: String) async throws -> [Rooms.Resource] {
+    private func join(_ bench: RoomsBench, _ roles: [Role], in name: String) async throws -> [ChannelDirectory.Resource]
+    {
         let channel = try #require(ChannelName(name))
-        var members: [Rooms.Resource] = []
+        var members: [ChannelDirectory.Resource] = []
         for role in roles {
             let (_, member) = try await bench.join(role, in: channel)
             await bench.report(.connected(over: .udp), from: member.peer)
@@ -48,7 +49,7 @@ struct ActivityTests {
         }
         await bench.report(.qualityChanged(LinkQuality(uplink: .good, downlink: .bad)), from: large[1].peer)
 
-        let busiest = await bench.rooms.busiestChannels(2)
+        let busiest = await bench.directory.busiestChannels(2)
         #expect(busiest.map(\.channel.value) == ["large", "middle"])
         #expect(busiest.first?.counts == ChannelCounts(sendonly: 1, recvonly: 2))
         #expect(busiest.first?.poorUplinks == 0 && busiest.first?.poorDownlinks == 1)
@@ -56,15 +57,15 @@ struct ActivityTests {
         (media.receivedBytesPerSecond, media.sentBytesPerSecond) = (100_000, 100_000)
         (media.roundTripMax, media.lossMax) = (0.02, 0.25)
         #expect(busiest.first?.media == media)
-        #expect(await bench.rooms.busiestChannels(0).isEmpty)
-        #expect(await bench.rooms.busiestChannels(9).last?.channel.value == "small")
+        #expect(await bench.directory.busiestChannels(0).isEmpty)
+        #expect(await bench.directory.busiestChannels(9).last?.channel.value == "small")
         _ = small
     }
 
     @Test func `the media of too many members is not measured`() async throws {
         let bench = RoomsBench()
         let members = try await join(bench, [.sendonly, .recvonly], in: "c")
-        let actor = try #require(bench.rooms.node.actor(of: members[0].participant))
+        let actor = try #require(bench.directory.node.actor(of: members[0].participant))
         #expect(await actor.activity(membersMax: 1)?.media == nil)
         #expect(await actor.activity(membersMax: 2)?.media == ChannelActivity.Media())
     }

@@ -85,39 +85,39 @@ import Wire
     }
 
     @Test func `a full table of own blocks takes those of another node`() async throws {
-        let rooms = Rooms(planes: [FakeMediaPlane()])
-        for index in 0..<BlockTable.countMax { try await rooms.block(Block(.user("\(index)"))) }
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()])
+        for index in 0..<BlockTable.countMax { try await directory.block(Block(.user("\(index)"))) }
         let taken = Block(.user("eve"))
-        #expect(await rooms.take(taken, of: taken.subject))
-        #expect(rooms.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))
-        await #expect(throws: RoomError.blocksFull) { try await rooms.block(Block(.user("bob"))) }
+        #expect(await directory.take(taken, of: taken.subject))
+        #expect(directory.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))
+        await #expect(throws: RoomError.blocksFull) { try await directory.block(Block(.user("bob"))) }
         for index in 1..<BlockTable.countMax {
             let block = Block(.user("other \(index)"))
-            #expect(await rooms.take(block, of: block.subject))
+            #expect(await directory.take(block, of: block.subject))
         }
         let last = Block(.user("bob"))
-        #expect(await !rooms.take(last, of: last.subject), "there is a limit to those, too")
+        #expect(await !directory.take(last, of: last.subject), "there is a limit to those, too")
     }
 
     @Test func `a block of another node refuses and ends here, and is not told again`() async throws {
-        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()])
         let decisions = Mutex<[OperatorDecision]>([])
         let changes = Mutex<[Block?]>([])
-        rooms.onDecision { decision in
+        directory.onDecision { decision in
             decisions.withLock { $0.append(decision) }
             return []
         }
-        rooms.onBlockChange { _, block in changes.withLock { $0.append(block) } }
+        directory.onBlockChange { _, block in changes.withLock { $0.append(block) } }
         let block = Block(.user("eve"))
-        for _ in 0..<2 { #expect(await rooms.take(block, of: block.subject)) }
-        #expect(rooms.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))
+        for _ in 0..<2 { #expect(await directory.take(block, of: block.subject)) }
+        #expect(directory.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))
         #expect(decisions.withLock { $0 } == [.blocked(block)], "once")
-        #expect(await rooms.take(Block(block.subject, untilUnixSeconds: 1), of: block.subject))
-        #expect(await rooms.blocks.isEmpty, "it was over")
-        #expect(await rooms.take(nil, of: block.subject))
+        #expect(await directory.take(Block(block.subject, untilUnixSeconds: 1), of: block.subject))
+        #expect(await directory.blocks.isEmpty, "it was over")
+        #expect(await directory.take(nil, of: block.subject))
         #expect(changes.withLock { $0.isEmpty })
-        try await rooms.block(block)
-        let lifted = [await rooms.liftBlock(of: block.subject), await rooms.liftBlock(of: block.subject)]
+        try await directory.block(block)
+        let lifted = [await directory.liftBlock(of: block.subject), await directory.liftBlock(of: block.subject)]
         #expect(lifted == [true, false] && changes.withLock { $0 } == [block, nil])
     }
 }

@@ -75,11 +75,11 @@ import Wire
         let member = try await bench.member(.sendonly)
         let unknown = ChannelCommand.setMuted(true, kinds: [.audio], of: .participant(Self.other))
         await #expect(throws: RoomError.participantUnknown) {
-            try await bench.rooms.perform(unknown, in: RoomsBench.channel, by: .node)
+            try await bench.directory.perform(unknown, in: RoomsBench.channel, by: .node)
         }
         let ids = [member.id, Self.other]
         let end = ChannelCommand.end(.participants(ids), .kicked)
-        let ended = try await bench.rooms.perform(end, in: RoomsBench.channel, by: .node).participants
+        let ended = try await bench.directory.perform(end, in: RoomsBench.channel, by: .node).participants
         #expect(ended == [member.id])
         await bench.expectNothingLeft()
     }
@@ -90,30 +90,32 @@ import Wire
         let (_, connecting) = try await bench.join(.recvonly)
         await #expect(throws: RoomError.participantUnknown) {
             let push = ChannelCommand.push(json: "1", to: .participants([connecting.participant]))
-            try await bench.rooms.perform(push, in: RoomsBench.channel)
+            try await bench.directory.perform(push, in: RoomsBench.channel)
         }
-        await bench.rooms.shutdown()
+        await bench.directory.shutdown()
         await bench.expectNothingLeft()
     }
 
     @Test func `whom an operator makes host counts among the node's publishers`() async throws {
-        let rooms = Rooms(planes: [FakeMediaPlane()], limits: RoomLimits(publishersMax: 1))
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()], limits: RoomLimits(publishersMax: 1))
         var audience = JoinRequest(channel: ModelBench.channel, role: .sendrecv, following: .everyone)
         audience.options = MemberOptions(profile: .interactive, role: .audience)
         audience.clientID = "anna"
-        let place = try await rooms.reserve(audience)
-        _ = try await rooms.activate(place, remote: RoomsBench.remote, firstMediaKind: .audio, mids: [])
+        let place = try await directory.reserve(audience)
+        _ = try await directory.activate(place, remote: RoomsBench.remote, firstMediaKind: .audio, mids: [])
         let hall = JoinRequest(channel: try #require(ChannelName("hall")), role: .sendonly)
-        let publisher = try await rooms.reserve(hall)
+        let publisher = try await directory.reserve(hall)
         let promote = ChannelCommand.setRole(.host, of: .user("anna"))
-        await #expect(throws: RoomError.nodePublishersFull) { try await rooms.perform(promote, in: ModelBench.channel) }
-        await rooms.cancel(publisher)
-        #expect(try await rooms.perform(promote, in: ModelBench.channel).participants == [place.participant])
-        await #expect(throws: RoomError.nodePublishersFull) { try await rooms.reserve(hall) }
+        await #expect(throws: RoomError.nodePublishersFull) {
+            try await directory.perform(promote, in: ModelBench.channel)
+        }
+        await directory.cancel(publisher)
+        #expect(try await directory.perform(promote, in: ModelBench.channel).participants == [place.participant])
+        await #expect(throws: RoomError.nodePublishersFull) { try await directory.reserve(hall) }
         let demote = ChannelCommand.setRole(.audience, of: .user("anna"))
-        try await rooms.perform(demote, in: ModelBench.channel)
-        _ = try await rooms.reserve(hall)
-        await rooms.shutdown()
-        #expect(await rooms.isEmpty)
+        try await directory.perform(demote, in: ModelBench.channel)
+        _ = try await directory.reserve(hall)
+        await directory.shutdown()
+        #expect(await directory.isEmpty)
     }
 }

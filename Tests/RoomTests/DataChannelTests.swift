@@ -33,9 +33,9 @@ struct DataChannelTests {
         )
         request.data = plan
         request.bundleID = bundle
-        let reservation = try await bench.rooms.reserve(request)
-        let events = await bench.rooms.events(of: reservation.participant)
-        _ = try await bench.rooms.activate(
+        let reservation = try await bench.directory.reserve(request)
+        let events = await bench.directory.events(of: reservation.participant)
+        _ = try await bench.directory.activate(
             reservation,
             remote: RoomsBench.remote,
             data: hasData ? DataTransportParameters() : nil,
@@ -43,7 +43,7 @@ struct DataChannelTests {
             mids: []
         )
         await bench.report(.connected(over: .udp), from: reservation.peer)
-        await bench.rooms.settle()
+        await bench.directory.settle()
         return Member(id: reservation.participant, peer: reservation.peer, events: events)
     }
 
@@ -90,7 +90,7 @@ struct DataChannelTests {
     {
         let message = DataMessage(bytes, isText: isText)
         await bench.report(.data(.message(DataChannelID(rawValue: number), message)), from: member.peer)
-        await bench.rooms.settle()
+        await bench.directory.settle()
     }
 
     /// What was sent to a channel of a member.
@@ -132,8 +132,8 @@ struct DataChannelTests {
         let member = try await join(bench, DataPlan([Self.signaling("signaling")]), hasData: false)
         #expect(await bench.plane.dataCommands.isEmpty)
         await open(bench, member, "signaling", 1)
-        await bench.rooms.send([[1]], on: "signaling", to: member.id)
-        await bench.rooms.settle()
+        await bench.directory.send([[1]], on: "signaling", to: member.id)
+        await bench.directory.settle()
         #expect(await bench.plane.dataCommands.isEmpty)
     }
 
@@ -143,10 +143,10 @@ struct DataChannelTests {
         let member = try await join(bench, plan)
         await open(bench, member, "signaling", 1)
         await open(bench, member, "plain", 2)
-        await bench.rooms.send([[1, 2], [3]], on: "signaling", to: member.id)
-        await bench.rooms.send([[4]], on: "plain", to: member.id)
-        await bench.rooms.send([[5]], on: "unknown", to: member.id)
-        await bench.rooms.settle()
+        await bench.directory.send([[1, 2], [3]], on: "signaling", to: member.id)
+        await bench.directory.send([[4]], on: "plain", to: member.id)
+        await bench.directory.send([[5]], on: "unknown", to: member.id)
+        await bench.directory.settle()
         let compressed = await messages(bench, to: member, 1)
         #expect(try compressed.map { try Zlib.decompress($0.bytes, bytesMax: 10) } == [[1, 2], [3]])
         #expect(compressed.allSatisfy { !$0.isText })
@@ -163,7 +163,7 @@ struct DataChannelTests {
             .data(.closed(DataChannelID(rawValue: 1), label: "signaling", .closed)),
             from: member.peer
         )
-        await bench.rooms.end(member.id, reason: .left)
+        await bench.directory.end(member.id, reason: .left)
         var events: [ParticipantDataEvent] = []
         while let event = await next(member) { events.append(event) }
         #expect(events == [.opened, .refused(label: "signaling", .malformed)])
@@ -175,7 +175,9 @@ struct DataChannelTests {
         var limits = RoomLimits()
         limits.dataMessagesPerSecond = 100_000
         let loop = TestControlLoop()
-        let bench = RoomsBench(rooms: { plane in Rooms(planes: [plane], limits: limits, controlLoops: [loop]) })
+        let bench = RoomsBench(directory: { plane in
+            ChannelDirectory(planes: [plane], limits: limits, controlLoops: [loop])
+        })
         let sender = try await join(bench, DataPlan([Self.channel("#a")]))
         let receiver = try await join(bench, DataPlan([Self.channel("#a")]))
         for member in [sender, receiver] { await open(bench, member, "#a", 1) }
@@ -184,8 +186,8 @@ struct DataChannelTests {
             let message = DataMessage([1], isText: false)
             await bench.plane.report(.data(.message(DataChannelID(rawValue: 1), message)), from: sender.peer)
         }
-        await bench.rooms.takeEvents()
-        await bench.rooms.settle()
+        await bench.directory.takeEvents()
+        await bench.directory.settle()
         #expect(await messages(bench, to: receiver, 1).count == count)
         #expect(loop.jobCount - before >= count / Channel.dataWorkPerJob)
     }
@@ -211,7 +213,7 @@ struct DataChannelTests {
             await messages(bench, to: receiver, 1) == [DataMessage([1], isText: true), DataMessage([2], isText: false)]
         )
         #expect(await messages(bench, to: other, 1) == [DataMessage([4], isText: false)])
-        #expect(await bench.rooms.droppedMessages == [.notPermitted: 1])
+        #expect(await bench.directory.droppedMessages == [.notPermitted: 1])
     }
 
     @Test func `each receiver gets the form of its own channel`() async throws {
@@ -240,7 +242,7 @@ struct DataChannelTests {
             ]
         )
         await send(bench, compressed, 1, [1, 2])
-        #expect(await bench.rooms.droppedMessages == [.malformed: 1])
+        #expect(await bench.directory.droppedMessages == [.malformed: 1])
     }
 
     @Test func `a receiver that asks for it is told the user of each sender`() async throws {
@@ -306,7 +308,7 @@ struct DataChannelTests {
         for member in [sender, receiver] { await open(bench, member, "#a", 1) }
         for number in UInt8(0)..<10 { await send(bench, sender, 1, [number]) }
         #expect(await messages(bench, to: receiver, 1).isEmpty)
-        #expect(await bench.rooms.droppedMessages == [.rate: 10])
+        #expect(await bench.directory.droppedMessages == [.rate: 10])
     }
 
     @Test
@@ -326,10 +328,10 @@ struct DataChannelTests {
             from: kicked.peer
         )
         #expect(await next(kicked) == .closed(label: "#a"))
-        await bench.rooms.end(kicked.id, reason: .kicked)
-        await bench.rooms.end(leaving.id, reason: .left)
-        await bench.rooms.end(plain.id, reason: .left)
-        await bench.rooms.settle()
+        await bench.directory.end(kicked.id, reason: .kicked)
+        await bench.directory.end(leaving.id, reason: .left)
+        await bench.directory.end(plain.id, reason: .left)
+        await bench.directory.settle()
         #expect(await messages(bench, to: kicked, 1).map(\.bytes) == [[1, 2]])
         #expect(await messages(bench, to: leaving, 1) == [])
         let closed = await bench.plane.dataCommands.compactMap { command in

@@ -430,7 +430,7 @@ extension [DataRouter.Effect] {
         for _ in 0..<10 { _ = try bench.join([DataRouterBench.messages()]) }
         let others = try (0...DataRouter.remoteSendersMax).map { _ in try bench.participant().0 }
         func drops(_ sender: Participant) -> [MessageDropReason] {
-            let message = RelayedMessage(sender: sender.id, label: "#a", isText: false, bytes: [1])
+            let message = RemoteMessage(sender: sender.id, label: "#a", isText: false, bytes: [1])
             return bench.router.received(message, from: sender, at: bench.now) { _ in nil }.effects.drops
         }
         #expect(others.allSatisfy { drops($0).isEmpty })

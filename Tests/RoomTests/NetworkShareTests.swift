@@ -202,12 +202,12 @@ struct NetworkShareTests {
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: FakeMediaPlane.candidate)
         await bench.plane.setStatistics(PeerStatistics(isConnected: false, path: hasPath ? path : nil), of: joined.peer)
         let later = RoomClock.system.now().instant + .seconds(20)
-        await bench.rooms.tick(at: later, unixNanoseconds: 0)
-        await bench.rooms.settle()
-        let isThere = await bench.rooms.resource(session) != nil
+        await bench.directory.tick(at: later, unixNanoseconds: 0)
+        await bench.directory.settle()
+        let isThere = await bench.directory.resource(session) != nil
         #expect(isThere == hasPath)
-        #expect(await bench.rooms.admissions.abandoned == (hasPath ? [:] : [.unreachable: 1]))
-        await bench.rooms.shutdown()
+        #expect(await bench.directory.admissions.abandoned == (hasPath ? [:] : [.unreachable: 1]))
+        await bench.directory.shutdown()
         await bench.expectNothingLeft()
     }
 

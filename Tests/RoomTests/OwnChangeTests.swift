@@ -227,26 +227,29 @@ struct OwnChangeTests {
         let clock = RoomClock { RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: 0) }
         let environment = RoomEnvironment(clock: clock) { UInt64.random(in: 0...UInt64.max) }
         let limits = RoomLimits(publishersMax: 1)
-        let rooms = Rooms(planes: [FakeMediaPlane()], limits: limits, environment: environment)
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()], limits: limits, environment: environment)
         var request = JoinRequest(channel: ModelBench.channel, role: .sendrecv, following: .everyone)
         request.options = Self.audience
-        let reservation = try await rooms.reserve(request)
-        _ = try await rooms.activate(reservation, remote: RoomsBench.remote, firstMediaKind: .audio, mids: [])
+        let reservation = try await directory.reserve(request)
+        _ = try await directory.activate(reservation, remote: RoomsBench.remote, firstMediaKind: .audio, mids: [])
         let id = reservation.participant
         for number in 1...13 {
-            try await rooms.perform(.setMuted(!number.isMultiple(of: 2), kinds: [.audio], of: .participant(id)), by: id)
+            try await directory.perform(
+                .setMuted(!number.isMultiple(of: 2), kinds: [.audio], of: .participant(id)),
+                by: id
+            )
         }
         await #expect(throws: RoomError.changesTooFrequent) {
-            try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
+            try await directory.perform(.setRole(.host, of: .participant(id)), by: id)
         }
         await #expect(throws: RoomError.changesTooFrequent) {
-            try await rooms.perform(.setMetadata(json: "1", of: id, push: "{}"), by: id)
+            try await directory.perform(.setMetadata(json: "1", of: id, push: "{}"), by: id)
         }
-        #expect(await rooms.limitedChanges == [.delayed: 3, .refused: 2])
+        #expect(await directory.limitedChanges == [.delayed: 3, .refused: 2])
         // The place among the node's publishers is given back.
-        _ = try await rooms.reserve(JoinRequest(channel: ChannelName("hall")!, role: .sendonly))
-        await rooms.shutdown()
-        #expect(await rooms.isEmpty)
+        _ = try await directory.reserve(JoinRequest(channel: ChannelName("hall")!, role: .sendonly))
+        await directory.shutdown()
+        #expect(await directory.isEmpty)
     }
 }
 

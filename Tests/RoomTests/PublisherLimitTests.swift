@@ -61,29 +61,29 @@ import Wire
     }
 
     @Test func `a member of the audience counts when it becomes host`() async throws {
-        let rooms = Rooms(planes: [FakeMediaPlane()], limits: RoomLimits(publishersMax: 1))
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()], limits: RoomLimits(publishersMax: 1))
         var audience = JoinRequest(channel: Self.lobby, role: .sendrecv, following: .everyone)
         audience.options = MemberOptions(profile: .interactive, role: .audience)
-        let reservation = try await rooms.reserve(audience)
-        _ = try await rooms.activate(
+        let reservation = try await directory.reserve(audience)
+        _ = try await directory.activate(
             reservation,
             remote: RoomsBench.remote,
             firstMediaKind: .audio,
             mids: []
         )
         let id = reservation.participant
-        let publisher = try await rooms.reserve(request(in: Self.hall))
+        let publisher = try await directory.reserve(request(in: Self.hall))
         await #expect(throws: RoomError.nodePublishersFull) {
-            try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
+            try await directory.perform(.setRole(.host, of: .participant(id)), by: id)
         }
-        await rooms.cancel(publisher)
-        try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
-        try await rooms.perform(.setRole(.host, of: .participant(id)), by: id)
-        await #expect(throws: RoomError.nodePublishersFull) { try await rooms.reserve(request(in: Self.hall)) }
-        try await rooms.perform(.setRole(.audience, of: .participant(id)), in: Self.lobby)
-        _ = try await rooms.reserve(request(in: Self.hall))
-        await rooms.shutdown()
-        #expect(await rooms.isEmpty)
+        await directory.cancel(publisher)
+        try await directory.perform(.setRole(.host, of: .participant(id)), by: id)
+        try await directory.perform(.setRole(.host, of: .participant(id)), by: id)
+        await #expect(throws: RoomError.nodePublishersFull) { try await directory.reserve(request(in: Self.hall)) }
+        try await directory.perform(.setRole(.audience, of: .participant(id)), in: Self.lobby)
+        _ = try await directory.reserve(request(in: Self.hall))
+        await directory.shutdown()
+        #expect(await directory.isEmpty)
     }
 
     @Test(arguments: [

@@ -125,8 +125,8 @@ public enum Seeds: Hashable, Sendable, CustomStringConvertible {
 
     /// A regular expression that finds the test by its name.
     package static func filter(_ suite: Any.Type, _ function: String) -> String {
-        let sentence = function.prefix { $0 != "(" }.filter { $0 != "`" }
-        let pattern = sentence.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == " ") ? $0 : "." }
+        let message = function.prefix { $0 != "(" }.filter { $0 != "`" }
+        let pattern = message.map { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == " ") ? $0 : "." }
         return "\(String(reflecting: suite))/.?\(String(pattern))"
     }
 

@@ -15,7 +15,7 @@ import Wire
 /// The public listener's application over a fake media plane.
 struct SignalingBench {
     let plane: FakeMediaPlane
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let application: Application<PublicResponder>
     let server: PublicServer
     let statistics = SignalingStatistics()
@@ -35,16 +35,16 @@ struct SignalingBench {
         cluster: (any SignalingCluster)? = nil,
         relayCluster: (any CallCluster)? = nil,
         now: (@Sendable () -> Instant)? = nil,
-        rooms roomCluster: (any RoomCluster)? = nil,
+        directory roomCluster: (any ChannelCluster)? = nil,
         traces: JoinTracer? = nil,
         logger: Logger = Self.quiet,
-        onEvent: @escaping @Sendable (Rooms.Event) -> Void = { _ in },
+        onEvent: @escaping @Sendable (ChannelDirectory.Event) -> Void = { _ in },
         onCallReport: @escaping @Sendable (CallReport) -> Void = { _ in },
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) throws {
         let node = cluster?.incarnation ?? .standalone
         plane = FakeMediaPlane(MediaLocation(node: node, loop: LoopIndex(rawValue: 0)))
-        rooms = Rooms(
+        directory = ChannelDirectory(
             planes: [plane],
             node: node,
             limits: limits,
@@ -64,7 +64,7 @@ struct SignalingBench {
                 sora: sora,
                 ayame: ayame
             ),
-            rooms: rooms,
+            directory: directory,
             authorizer: authorizer,
             cluster: cluster,
             now: now,
@@ -85,8 +85,8 @@ struct SignalingBench {
     }
 
     func expectNothingLeft(_ location: SourceLocation = #_sourceLocation) async {
-        await rooms.settle()
-        #expect(await rooms.isEmpty, sourceLocation: location)
+        await directory.settle()
+        #expect(await directory.isEmpty, sourceLocation: location)
         #expect(await plane.peers.isEmpty, sourceLocation: location)
     }
 }
@@ -152,6 +152,6 @@ extension SignalingBench {
     /// Reports events of the first peer, as its media loop would.
     func report(_ events: PeerEvent...) async {
         for event in events { await plane.report(event, from: PeerID(rawValue: 1)) }
-        await rooms.takeEvents()
+        await directory.takeEvents()
     }
 }

@@ -19,7 +19,7 @@ import Wire
         return try CallAcrossLoops(world)
     }
 
-    private func isEnd(_ record: RelayRecord) -> Bool { if case .ended = record.message { true } else { false } }
+    private func isEnd(_ record: TransferRecord) -> Bool { if case .ended = record.message { true } else { false } }
 
     /// Ends what a loop sends to the mirrors of another one, without a word to it.
     private func endExports(from core: Forwarder, to other: Forwarder) {
@@ -74,8 +74,8 @@ import Wire
     @Test func `requests of mirrors that are not known are answered once each, and answers are not answered`() throws {
         let call = try startCall(seed: 1_521)
         let (origin, edge) = (call.world.loops[0], call.world.loops[1])
-        let unknown = RelayID(place: 77, generation: 3)
-        var answers: [RelayMessage] = []
+        let unknown = MirrorID(place: 77, generation: 3)
+        var answers: [TransferMessage] = []
         try #require(call.world.links[0][1]).loses = { record in
             if record.message.relay == unknown { answers.append(record.message) }
             return false
@@ -85,17 +85,17 @@ import Wire
             if record.message.relay == unknown { others += 1 }
             return false
         }
-        func tell(_ message: RelayMessage, to host: World.Host, from loop: UInt32) {
-            host.core.receiveRelayed(
-                RelayRecord(message),
+        func tell(_ message: TransferMessage, to host: World.Host, from loop: UInt32) {
+            host.core.receiveTransferred(
+                TransferRecord(message),
                 RawSpan(),
                 from: LinkID(rawValue: loop),
                 at: call.world.now,
                 into: host.batch
             )
         }
-        let requests: [RelayMessage] = [
-            .subscribe(RelayMessage.Subscription(relay: unknown, choices: 1, layers: .all)),
+        let requests: [TransferMessage] = [
+            .subscribe(TransferMessage.Subscription(relay: unknown, choices: 1, layers: .all)),
             .keyFrameRequest(unknown, stream: nil), .keyFrameRequest(unknown, stream: 1),
             .repairRequest(unknown, stream: 1), .hold(unknown, stream: 1),
         ]
@@ -168,7 +168,7 @@ import Wire
         #expect(ended.count == 2 && edge.gauges.connectedSlots == 2)
         for mirror in ended {
             #expect(mirror.isBehindLoop && mirror.origin == world.location(ofLoop: 0))
-            let relay = try edge.makeRelayID()
+            let relay = try edge.makeMirrorID()
             let end = try edge.mediaLinkEnd(to: mirror.origin, at: world.now)
             let answer = try world.loops[0].core.exportTrack(mirror.track, as: relay, to: end, at: world.now)
             let link = try edge.joinMediaLink(answer.origin, at: world.now)
@@ -195,7 +195,7 @@ import Wire
         endExports(from: gateway, to: edge)
         world.run(for: .seconds(2))
         let ended = try #require(edge.endedMirrors().first)
-        let relay = try edge.makeRelayID()
+        let relay = try edge.makeMirrorID()
         let answer = try gateway.exportTrack(ended.track, as: relay, over: LinkID(rawValue: 3), at: world.now)
         world.remove(call.viewers[3])
         edge.replaceMirror(ended, by: answer, as: relay, from: link, at: world.now)
@@ -203,6 +203,6 @@ import Wire
         world.run(for: .seconds(1))
         #expect(edge.isEmpty)
         #expect(gateway.relays.mirrors.values.allSatisfy { $0.track.exports.isEmpty })
-        #expect(try edge.makeRelayID().place == relay.place, "the name is free again")
+        #expect(try edge.makeMirrorID().place == relay.place, "the name is free again")
     }
 }

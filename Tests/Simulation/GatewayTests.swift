@@ -199,7 +199,7 @@ import Wire
         let end = try call.world.loops[1].core.mediaLinkEnd(to: call.world.location(ofLoop: 2), at: call.world.now)
         let id = try track(call)
         #expect(throws: ForwarderError.unknownTrack(id)) {
-            try call.world.loops[2].core.exportTrack(id, as: RelayID(rawValue: 1), to: end, at: call.world.now)
+            try call.world.loops[2].core.exportTrack(id, as: MirrorID(rawValue: 1), to: end, at: call.world.now)
         }
     }
 }

@@ -370,7 +370,7 @@ import Wire
                 link: 0,
                 secret: LinkSecret { 7 }
             )
-            let relay = RelayID(place: number, generation: loop)
+            let relay = MirrorID(place: number, generation: loop)
             _ = try call.origin.exportTrack(track, as: relay, to: end, at: call.world.now)
         }
         // The call's other node is one of them.
@@ -409,7 +409,7 @@ import Wire
     @Test func `ends that cannot be sent to are refused`() throws {
         let call = try startCall(seed: 1_141)
         let origin = call.world.location(ofLoop: 0)
-        func end(version: UInt8 = RelayMessage.version, at location: MediaLocation) -> MediaLinkEnd {
+        func end(version: UInt8 = TransferMessage.version, at location: MediaLocation) -> MediaLinkEnd {
             MediaLinkEnd(
                 location: location,
                 addresses: [call.addresses.origin],
@@ -419,7 +419,7 @@ import Wire
             )
         }
         #expect(throws: ForwarderError.linkFailed(origin)) {
-            try call.edge.joinMediaLink(end(version: RelayMessage.version &+ 1, at: origin), at: call.world.now)
+            try call.edge.joinMediaLink(end(version: TransferMessage.version &+ 1, at: origin), at: call.world.now)
         }
         let other = MediaLocation(node: origin.node, loop: LoopIndex(rawValue: 9))
         #expect(throws: ForwarderError.unknownLocation(other)) {

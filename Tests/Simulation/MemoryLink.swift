@@ -2,17 +2,17 @@ import Forwarding
 import Wire
 
 /// A way between two loops of the world, which can be told to lose records.
-final class MemoryLink: RelayLink {
-    private var records: [(RelayRecord, [UInt8])] = []
+final class MemoryLink: TransferLink {
+    private var records: [(TransferRecord, [UInt8])] = []
     /// Whether a record is lost, asked for each.
-    var loses: (RelayRecord) -> Bool = { _ in false }
+    var loses: (TransferRecord) -> Bool = { _ in false }
     private(set) var packetsCarried = 0
     /// Messages cross as bytes, and nothing but these bytes.
     private let isEncoded: Bool
 
     init(isEncoded: Bool = false) { self.isEncoded = isEncoded }
 
-    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
+    override func send(_ record: TransferRecord, _ bytes: RawSpan) -> Bool {
         guard !loses(record) else { return false }
         if !record.isControl { packetsCarried += 1 }
         guard isEncoded else {
@@ -20,14 +20,14 @@ final class MemoryLink: RelayLink {
             return true
         }
         let encoded = record.message.encoded(bytes)
-        guard let decoded = try? RelayMessage.decode(unsafe encoded.span.bytes) else {
+        guard let decoded = try? TransferMessage.decode(unsafe encoded.span.bytes) else {
             preconditionFailure("what was encoded is read")
         }
-        records.append((RelayRecord(decoded.message), Array(encoded[decoded.bodyOffset...])))
+        records.append((TransferRecord(decoded.message), Array(encoded[decoded.bodyOffset...])))
         return true
     }
 
-    func take() -> [(RelayRecord, [UInt8])] {
+    func take() -> [(TransferRecord, [UInt8])] {
         defer { records = [] }
         return records
     }

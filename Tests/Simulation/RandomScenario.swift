@@ -363,8 +363,8 @@ final class RandomScenario {
             let closed = PeerCloseReason.allCases.reduce(0) { $0 + counters[$1] }
             expect(counters.peersAdded == closed, "loop \(index) added \(counters.peersAdded), closed \(closed)")
             let carried = world.links[index].reduce(0) { $0 + ($1?.packetsCarried ?? 0) }
-            expect(counters.packetsRelayed == carried, "loop \(index) relayed what its links carried")
-            expect(counters.packetsNotRelayed == 0, "loop \(index) relayed everything")
+            expect(counters.packetsTransferred == carried, "loop \(index) relayed what its links carried")
+            expect(counters.packetsNotTransferred == 0, "loop \(index) relayed everything")
         }
         let closed = world.nodeEvents.filter { if case .closed = $0.1 { true } else { false } }.map(\.0)
         expect(Set(closed).count == closed.count, "a peer is closed once")

@@ -132,7 +132,7 @@ import Wire
         world.run(for: .milliseconds(200))
         let newest = try #require(slot.rewriter.newestSequence).rawValue
         let waited = peer.transport.egress.waiting.count
-        peer.transport.egress.leaveOutWaitingMedia(of: slot.parameters.ssrc)
+        peer.transport.egress.dropWaitingMedia(of: slot.parameters.ssrc)
         let sent = slot.packetsSent
         world.run(for: .milliseconds(195))
         let waitedInAll = peer.transport.egress.waiting.count

@@ -245,13 +245,13 @@ final class SimulatedNode {
             for body in arriving.removeValue(forKey: arrival) ?? [] { body() }
             completion()
         }
-        guard let relay = try? core.makeRelayID() else { preconditionFailure("a world has few tracks") }
+        guard let relay = try? core.makeMirrorID() else { preconditionFailure("a world has few tracks") }
         let origin = world.loops[index(of: source.location)]
         world.schedule(after: delay) { [self] in
             let link = LinkID(rawValue: UInt32(home))
             guard let track = try? origin.core.exportTrack(track, as: relay, over: link, at: world.now) else {
                 refusedConnections += 1
-                core.discardRelayID(relay)
+                core.discardMirrorID(relay)
                 finish()
                 return
             }

@@ -421,7 +421,7 @@ final class World {
             try relay(track, from: gateway, to: home, publishedOn: origin)
             return
         }
-        let relay = try loops[home].core.makeRelayID()
+        let relay = try loops[home].core.makeMirrorID()
         guard links[origin][home] != nil else {
             let end = try loops[home].core.mediaLinkEnd(to: location(ofLoop: origin), at: now)
             let answer = try loops[origin].core.exportTrack(track, as: relay, to: end, at: now)
@@ -454,7 +454,7 @@ final class World {
                     guard let records = links[from][to]?.take(), !records.isEmpty else { continue }
                     isDone = false
                     for (record, bytes) in records {
-                        loops[to].core.receiveRelayed(
+                        loops[to].core.receiveTransferred(
                             record,
                             unsafe bytes.span.bytes,
                             from: LinkID(rawValue: UInt32(from)),

@@ -5,7 +5,8 @@ import Testing
 @Suite struct TidyTests {
     /// Take bytes and an instant, give decisions: no clock, no input or output, no logging, no unseeded randomness.
     static let sansIOModules = [
-        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate", "CongestionControl", "Metrics",
+        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
+        "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
@@ -15,7 +16,8 @@ import Testing
 
     /// Each system library and the modules that may import it.
     static let libraryOwners: [String: Set<String>] = [
-        "CUV": ["EventLoop"], "CDatagram": ["EventLoop"], "COpenSSL": ["DTLS", "TLS", "SRTP", "Signatures"],
+        "CUV": ["EventLoop"], "CDatagram": ["EventLoop"],
+        "COpenSSL": ["DTLS", "TLS", "SRTP", "Signatures"],
         "CSRTP": ["SRTP"], "CIPSecMB": ["SRTP"], "CZlib": ["Deflate"],
         "CHiredis": ["Cluster"], "CSQLite": ["History"],
     ]
@@ -94,6 +96,34 @@ import Testing
         #expect(names.isSuperset(of: ["Wire", "Forwarding", "EventLoop", "Room", "Signaling", "nagare", "WireTests"]))
         let signaling = Manifest.targets.first { $0.name == "Signaling" }
         #expect(signaling?.dependencies.isSuperset(of: ["Room", "Hummingbird", "NIOCore"]) == true)
+    }
+
+    @Test func `each lock is in the list, with what it guards`() throws {
+        let listed = SharedState.locks.mapValues { $0.count }
+        #expect(try Self.counts(#"(\b(let|var) \w+ = Mutex(<|\()|: Mutex<)"#) == listed)
+        #expect(SharedState.locks.values.allSatisfy { !$0.guards.isEmpty })
+        #expect(
+            try Self.offences(#"\b(NSLock|NSRecursiveLock|pthread_mutex\w*|DispatchSemaphore|OSAllocatedUnfairLock)\b"#)
+            { _ in true } == []
+        )
+    }
+
+    @Test func `each promise of being Sendable is in the list, with its reason`() throws {
+        #expect(try Self.counts("@unchecked Sendable") == SharedState.unchecked.mapValues { $0.count })
+        #expect(SharedState.unchecked.values.allSatisfy { !$0.reason.isEmpty })
+    }
+
+    @Test(arguments: Glossary.words)
+    func `a word of the glossary is in the names of its own types only`(word: Glossary.Word) throws {
+        let declaration = try Regex(
+            #"\b(?:struct|class|enum|actor|protocol|typealias) ([A-Za-z]*\#(word.word)s?(?![a-z])[A-Za-z]*)"#,
+            as: (Substring, Substring).self
+        )
+        let others = Self.files.filter { !word.owners.contains($0.module) }.flatMap { file in
+            file.codeText.matches(of: declaration).map { String($0.1) }.filter { !word.owners.contains($0) }
+                .map { "\(file.path): \($0)" }
+        }
+        #expect(others == [], "\(word.word) is \(word.meaning)")
     }
 
     @Test func `no file has a machine-specific path`() throws {
@@ -230,6 +260,14 @@ import Testing
         #expect(file.module == "Wire")
         #expect(file.code.map(\.text) == ["let x = 1  ", "let y = \"http://a\" ", "let z = try! f()"])
         #expect(file.code.map(\.number) == [2, 3, 5])
+    }
+
+    /// How many lines of code match in each file, by its path below `Sources`.
+    private static func counts(_ pattern: String) throws -> [String: Int] {
+        let expression = try Pattern(pattern)
+        return files.filter { $0.contains(expression) }.reduce(into: [:]) { counts, file in
+            counts[String(file.path.dropFirst("Sources/".count))] = file.code.count { expression.matches($0.text) }
+        }
     }
 
     /// `path:line` of every line of code that matches.

@@ -81,7 +81,7 @@ private let small = """
     ])
     func `a broken description is refused with its reason`(text: String, expected: SDPParseError) {
         #expect(throws: expected) { try SessionDescription(parsing: text) }
-        #expect(expected.sentence.hasSuffix("."))
+        #expect(expected.message.hasSuffix("."))
     }
 
     static let head = "v=0\no=- 1 1 IN IP4 0.0.0.0\ns=-\nt=0 0\n"

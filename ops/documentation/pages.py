@@ -33,11 +33,11 @@ AREAS = {
 # Messages that are a sentence made of a value, by the text in the source.
 SENTENCES = {
     "\\(warning)": "a sentence about the configuration",
-    "\\(shortfall.sentence)": "a sentence about a resource of the machine",
-    "\\(sentence)": "a sentence with the reason for which files were not read again",
+    "\\(shortfall.message)": "a sentence about a resource of the machine",
+    "\\(message)": "a sentence with the reason for which files were not read again",
     "The key of app \\(app.appID) has fewer than \\(AppKey.keyBytesRecommended) characters.":
         "a sentence about a short key of an app",
-    "\\(failure.sentence) Until then, clients whose network blocks UDP cannot connect there; --ice-tcp off ends this warning.":
+    "\\(failure.message) Until then, clients whose network blocks UDP cannot connect there; --ice-tcp off ends this warning.":
         "a sentence about a TCP port that is taken",
 }
 INTRODUCTION = """# Events of the log

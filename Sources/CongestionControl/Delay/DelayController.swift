@@ -2,8 +2,8 @@
 ///
 /// After RFC 8698 section 4.3 (NADA), with three differences. The goal of the queue falls with the sender's share of the
 /// bottleneck, and a queue below it raises the rate by an amount that is the same for all senders while a queue above it lowers
-/// the rate in proportion: both pull senders to equal shares (measured: 5.4 Jain's index .85 → .97, S13 .95 → .98). A queue far
-/// above its goal is drained at once (5.1: 1.0 s after the capacity fell to a quarter). Rates are in bits a second.
+/// the rate in proportion: both pull senders to equal shares (Jain's index of three flows .85 → .97, of five .95 → .98). A
+/// queue far above its goal is drained at once: 1.0 s after the capacity fell to a quarter. Rates are in bits a second.
 struct DelayController: Sendable {
     /// What the law reads of the path.
     struct Input {
@@ -29,7 +29,8 @@ struct DelayController: Sendable {
 
     /// The goal for a sender that has the whole bottleneck, in milliseconds.
     private static let goalMinMS = 5.0
-    /// How much higher the goal is for a sender with a vanishing share, in milliseconds (measured: 20 gives 5.4 .90, 30 .97).
+    /// How much higher the goal is for a sender with a vanishing share, in milliseconds (Jain's index of three flows: .90 with
+    /// 20, .97 with 30).
     private static let goalSpanMS = 30.0
     /// A packet of 1200 bytes is on the link for this many milliseconds times bits a second: half of it counts.
     private static let packetMSBits = 1_200 * 8e3 / 2
@@ -39,25 +40,26 @@ struct DelayController: Sendable {
     /// No step is larger, as shares of the rate and of the weight.
     private static let decreaseMax = 0.3
     private static let increaseMax = 0.05
-    /// No rate more than doubles within a second (measured: W13, where nothing tells that the link is thin).
+    /// No rate more than doubles within a second (on 150 kbit/s nothing tells that the link is thin).
     private static let growthMax = 1.0
-    /// While no pair of packets tells what the link carries, the rate exceeds what arrives by a tenth at most unless there is no
-    /// queue (measured: W13 p95 of the queue 255 → 19 ms).
+    /// While no pair of packets tells what the link carries, the rate exceeds what arrives by a tenth at most unless there is
+    /// no queue (on 150 kbit/s p95 of the queue 255 → 19 ms).
     private static let unknownRateMax = 1.1
     /// A queue this far above its goal is drained.
     private static let drainMS = 25.0
     /// A queue of more milliseconds keeps the bottleneck busy.
     static let busyMS = 20.0
     /// A queue of this length more takes the rate to nothing, were it not for the least share; what is over 100 ms counts for
-    /// more (measured: W4 keeps .84 of its rate with 700 ms, .76 with 500; W9 and W10 need the rest).
+    /// more (measured: .84 of the rate is kept under jitter with 700 ms, .76 with 500; LTE and a drive need the rest).
     private static let drainScaleMS = 700.0
     private static let drainLongMS = 100.0
     private static let drainLongScaleMS = 800.0
     private static let drainShareMin = 0.4
-    /// What of the busy rate is sent when the queue has been drained (measured: W9 .59 → .67 of the capacity used).
+    /// What of the busy rate is sent when the queue has been drained (measured on LTE: .59 → .67 of the capacity used).
     private static let resumeShare = 0.9
     /// A newcomer takes this share of the link a second, up to the share and while the queue is shorter than this (measured:
-    /// T of 5.4 15.5 → 4.2 s, 5.8 8.6 → 3.2 s, S13 13.3 → 2.7 s; .07 and .1 do the same).
+    /// the third flow has its share after 15.5 → 4.2 s, one that paused 8.6 → 3.2 s, a fifth 13.3 → 2.7 s; .07 and .1 do the
+    /// same).
     private static let newcomerGain = 0.08
     private static let newcomerShareMax = 0.5
     private static let newcomerQueueMS = 130.0
@@ -70,7 +72,7 @@ struct DelayController: Sendable {
     private static let rampDelay = 0.22
     private static let rampSeconds = 1.2
     private static let rampShareMin = 0.15
-    /// Its step is at most three tenths of the rate, or what the next step of a ladder of rates takes (measured: W13).
+    /// Its step is at most three tenths of the rate, or what the next step of a ladder of rates takes (measured on 150 kbit/s).
     private static let rampStepMax = 0.3
     private static let rampStep = 60_000.0
 
@@ -100,8 +102,8 @@ struct DelayController: Sendable {
 
     mutating func stopDraining() { isDraining = false }
 
-    /// The rate after the queue has been drained. It is made of the last 200 ms: a drain that begins a moment after the rate rose
-    /// would be taken for a path that carries what was sent before (case S1 2.5 20 of the server's scorecard).
+    /// The rate after the queue has been drained. It is made of the last 200 ms: a drain that begins a moment after the rate
+    /// rose would be taken for a path that carries what was sent before (measured: a start on 2.5 Mbit/s).
     func resumeRate(deliveredRecently: Double) -> Double {
         Self.resumeShare * (busyRateRecently > 0 ? busyRateRecently : deliveredRecently)
     }

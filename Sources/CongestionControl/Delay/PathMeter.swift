@@ -2,16 +2,16 @@
 struct PathMeter: ~Copyable, Sendable {
     /// The link where no pair of packets tells.
     private static let linkUnknown = 2_500_000.0
-    /// Pictures of one packet make no pairs, so such a link is often a thin one: it likely carries this many times the delivered
-    /// rate at most (measured: S1 on 300 kbit/s has a queue of 119 ms with 3, of 289 without).
+    /// Pictures of one packet make no pairs, so such a link is often a thin one: it likely carries this many times the
+    /// delivered rate at most (measured: a start on 300 kbit/s has a queue of 119 ms with 3, of 289 without).
     private static let linkUnknownMax = 3.0
-    /// A hint counts for this many times the delivered rate: in an empty path it says nothing (measured: S13 and 5.5, where five
-    /// senders share, need 8).
+    /// A hint counts for this many times the delivered rate: in an empty path it says nothing (measured: five senders that
+    /// share need 8).
     private static let linkMax = 8.0
     /// Alone, a sender gets what pairs of packets measure.
     private static let aloneRatio = 1.25
-    /// A sender is a newcomer for this long and while the bottleneck carries this many times what it gets (measured: 3 s leave
-    /// 5.4 at 9 s, with a ratio of 4 it stays at 15).
+    /// A sender is a newcomer for this long and while the bottleneck carries this many times what it gets (measured: with 3 s
+    /// the third of three flows waits 9 s for its share, with a ratio of 4 15 s).
     private static let newcomerUS: Int64 = 4_000_000
     private static let newcomerRatio = 2.0
     /// Reports may claim no more than what was sent, and the queue that the path delivers on top of it.

@@ -2,7 +2,8 @@
 ///
 /// The first packet of each burst waits only for what was in the queue before it, not for the sender's own burst. The second
 /// smallest delay of such packets within 250 ms, less the smallest delay that the path ever showed, is the standing queue: it
-/// follows a queue to within a packet's time, where the slope of a regression lags by half a second (measured: 5.1).
+/// follows a queue to within a packet's time, where the slope of a regression lags by half a second (measured: steps of the
+/// capacity).
 struct QueueDelayEstimator: ~Copyable, Sendable {
     struct Burst: BitwiseCopyable {
         var arrivedAt: Int64

@@ -8,7 +8,8 @@ struct ReportSilence: Sendable {
     private static let longFactor = 0.8
     /// Audio goes on.
     private static let floor = 60_000.0
-    /// What of the rate before comes back at once (measured: W11 1.1 s and S7 1.2 s until 80 % are back).
+    /// What of the rate before comes back at once (measured: 1.1 s until 80 % are back after 3 s without reports, 1.2 s after 6
+    /// s without a path).
     private static let returnShare = 0.75
 
     private var reportAt: Int64

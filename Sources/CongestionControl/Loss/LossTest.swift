@@ -1,9 +1,9 @@
 /// Tells loss that the sender's rate makes from loss that the path makes at any rate.
 ///
 /// Loss while there is a queue belongs to the queue. Loss without one is tested: less is sent for a moment, by all senders of a
-/// server at the same moments of its clock. When the loss goes on, it is inherent to the path and costs no rate (measured: W1
-/// .96, .91, .85 and .64 of the capacity at 1, 5, 10 and 20 %; the loss model of libwebrtc gives .76, .67, .47 and .05); when it
-/// ends, a policer or a short buffer caps the rate.
+/// server at the same moments of its clock. When the loss goes on, it is inherent to the path and costs no rate (measured: .96,
+/// .91, .85 and .64 of the capacity at a random loss of 1, 5, 10 and 20 %; the loss model of libwebrtc gives .76, .67, .47 and
+/// .05); when it ends, a policer or a short buffer caps the rate.
 struct LossTest: ~Copyable, Sendable {
     struct Bin: BitwiseCopyable {
         var startedAt: Int64
@@ -49,7 +49,7 @@ struct LossTest: ~Copyable, Sendable {
     /// The share of packets that the path loses at any rate.
     private(set) var inherent = 0.0
     /// The inherent share that the last test found; without a new test it rises little, as loss that the rate makes creeps up
-    /// with it (measured: W7).
+    /// with it (measured: a queue of three packets).
     private var tested = 0.0
     /// The share of packets sent within the last second that were lost.
     private(set) var ratio = 0.0

@@ -1,7 +1,7 @@
 /// Decides when to probe and reads the results.
 ///
 /// Only a cluster that the path carried without stretching it proves a rate: of one that it stretched, cross traffic makes the
-/// result too large (measured: 5.4). Steps up of the capacity need no probe: the law of control takes them in 3 s.
+/// result too large (measured: three flows). Steps up of the capacity need no probe: the law of control takes them in 3 s.
 struct ProbePlanner: Sendable {
     private struct Outstanding {
         var cluster: ProbeCluster

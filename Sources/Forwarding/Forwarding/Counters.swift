@@ -103,8 +103,8 @@ public struct ForwarderCounters: Sendable {
     /// Layers of video that were shed because the loop was overloaded; each time counts.
     public var overloadLayersShed: UInt64 = 0
     /// Published packets handed to another loop, once for each, and those that the way there had no room for.
-    public var packetsRelayed: UInt64 = 0
-    public var packetsNotRelayed: UInt64 = 0
+    public var packetsTransferred: UInt64 = 0
+    public var packetsNotTransferred: UInt64 = 0
     public var iceConnected: UInt64 = 0
     public var dtlsConnected: UInt64 = 0
     /// Peers that moved to another address pair.

@@ -33,7 +33,7 @@ extension Forwarder {
         case .dtls: receivedDTLS(datagram.bytes.extracting(0..<length), path: path, at: now, into: batch)
         case .rtp: receivedMedia(&datagram, length: length, path: path, at: now, into: batch)
         case .turnChannel: receivedTURN(&datagram, length: length, path: path, at: now, into: batch)
-        case .relay: receivedRelay(&datagram, length: length, path: path, at: now, into: batch)
+        case .relay: receivedMediaLink(&datagram, length: length, path: path, at: now, into: batch)
         case .zrtp, .quic, nil: counters.drop(.unknownProtocol)
         }
     }

@@ -15,7 +15,7 @@ public final class Forwarder {
     let schedule = WorkSchedule()
     /// Received streams of all peers and mirrors.
     var streams = StreamRegistry()
-    let relays = RelayTable()
+    let relays = TransferTable()
     let mediaLinks: MediaLinkTable
     /// The memory of all peers' data channels.
     let dataBudget = DataBudget()

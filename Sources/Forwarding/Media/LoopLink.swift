@@ -5,8 +5,8 @@ import Wire
 
 /// What goes through a ring from one loop to another: the forwarder's record, and when its cause was read from the
 /// network, for the forwarding latency.
-struct TimedRelayRecord: BitwiseCopyable, Sendable {
-    var record: RelayRecord
+struct TimedTransferRecord: BitwiseCopyable, Sendable {
+    var record: TransferRecord
     /// Nanoseconds of the monotonic clock; of no meaning for a record without bytes.
     var readAtNanoseconds: Int64
 }
@@ -17,8 +17,8 @@ struct LoopNeighbour: Sendable {
     /// What this loop's forwarder calls the link to it.
     let link: LinkID
     let eventLoop: EventLoop
-    let outgoing: LoopRing<TimedRelayRecord>
-    let incoming: LoopRing<TimedRelayRecord>
+    let outgoing: LoopRing<TimedTransferRecord>
+    let incoming: LoopRing<TimedTransferRecord>
 }
 
 /// When what a loop's turn works on was read from the network. One for the loop and all its links.
@@ -39,8 +39,8 @@ final class ReceiveTime {
 }
 
 /// The writing end of the way to one other loop. It belongs to the loop that writes.
-final class LoopLink: RelayLink {
-    private let ring: LoopRing<TimedRelayRecord>
+final class LoopLink: TransferLink {
+    private let ring: LoopRing<TimedTransferRecord>
     private let receiver: EventLoop
     private let cause: ReceiveTime
 
@@ -50,9 +50,9 @@ final class LoopLink: RelayLink {
         self.cause = cause
     }
 
-    override func send(_ record: RelayRecord, _ bytes: RawSpan) -> Bool {
+    override func send(_ record: TransferRecord, _ bytes: RawSpan) -> Bool {
         let readAt = cause.readAt?.nanoseconds ?? EventLoop.now().nanoseconds
-        guard ring.append(TimedRelayRecord(record: record, readAtNanoseconds: readAt), bytes) else { return false }
+        guard ring.append(TimedTransferRecord(record: record, readAtNanoseconds: readAt), bytes) else { return false }
         // A long turn gives the other loop something to do before its end.
         if ring.unpublishedBytes > ring.capacity / 8 { publish() }
         return true
@@ -65,18 +65,18 @@ final class LoopLink: RelayLink {
         if ring.publish() { receiver.signal() }
     }
 
-    func count(in counters: inout RelayCounters) { counters.add(ring) }
+    func count(in counters: inout TransferCounters) { counters.add(ring) }
 }
 
 /// What a loop handed to other loops and took from them, since its start.
-public struct RelayCounters: Hashable, Sendable {
+public struct TransferCounters: Hashable, Sendable {
     /// Records sent to other loops: a packet is one for each loop that it goes to.
     public var recordsSent: UInt64 = 0
     /// Of the records sent, as they lie in the rings.
     public var bytesSent: UInt64 = 0
     /// Packets dropped because another loop did not take what waits for it.
     public var packetDrops: UInt64 = 0
-    /// Records about relaying, key frame requests among them, dropped for the same reason.
+    /// Records about transfers, key frame requests among them, dropped for the same reason.
     public var controlDrops: UInt64 = 0
     /// Records taken from other loops.
     public var recordsReceived: UInt64 = 0
@@ -89,7 +89,7 @@ public struct RelayCounters: Hashable, Sendable {
 
     public init() {}
 
-    mutating func add(_ ring: LoopRing<TimedRelayRecord>) {
+    mutating func add(_ ring: LoopRing<TimedTransferRecord>) {
         guard ring.isAllocated else { return }
         recordsSent &+= ring.counters.records
         bytesSent &+= ring.counters.bytes

@@ -73,13 +73,13 @@ extension MediaLoop {
 
     /// Asks for a track that came over another loop of this node, which may have become this loop's task.
     private func replace(_ mirror: LostMirror) async throws {
-        let relay = try forwarder.makeRelayID()
+        let relay = try forwarder.makeMirrorID()
         do {
             let (relayed, link) = try await askGateway(mirror.origin, for: mirror.track, as: relay)
             try beginCall()
             forwarder.replaceMirror(mirror, by: relayed, as: relay, from: link, at: EventLoop.now())
         } catch {
-            forwarder.discardRelayID(relay)
+            forwarder.discardMirrorID(relay)
             throw error
         }
     }
@@ -89,8 +89,8 @@ extension MediaLoop {
     func askGateway(
         _ origin: MediaLocation,
         for track: TrackID,
-        as relay: RelayID
-    ) async throws -> (RelayedTrack, LinkID) {
+        as relay: MirrorID
+    ) async throws -> (MirroredTrack, LinkID) {
         var ended: MediaLocation?
         // Each further turn means that one more loop's mirror ended just now.
         for _ in loops.indices {
@@ -109,9 +109,9 @@ extension MediaLoop {
     /// - Throws: why the track did not come, if it was awaited here; `EventLoopError.stopped` after a shutdown.
     private func exportMirror(
         of track: TrackID,
-        as relay: RelayID,
+        as relay: MirrorID,
         to location: MediaLocation
-    ) async throws -> RelayedTrack? {
+    ) async throws -> MirroredTrack? {
         try beginCall()
         if forwarder.mirror(of: track) == nil, arriving[track] != nil {
             do {
@@ -137,8 +137,8 @@ extension MediaLoop {
     func askRemote(
         _ origin: MediaLocation,
         for track: TrackID,
-        as relay: RelayID
-    ) async throws -> (RelayedTrack, LinkID) {
+        as relay: MirrorID
+    ) async throws -> (MirroredTrack, LinkID) {
         guard let remoteOrigins, origin.node != location.node else { throw ForwarderError.unknownLocation(origin) }
         let end = try forwarder.mediaLinkEnd(to: origin, at: EventLoop.now())
         let answer = try await remoteOrigins.export(
@@ -149,7 +149,7 @@ extension MediaLoop {
             throw ForwarderError.unknownLocation(origin)
         }
         let link = try forwarder.joinMediaLink(answer.origin, at: EventLoop.now())
-        return (RelayedTrack(id: track, parameters: answer.parameters), link)
+        return (MirroredTrack(id: track, parameters: answer.parameters), link)
     }
 }
 

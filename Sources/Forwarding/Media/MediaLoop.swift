@@ -42,7 +42,7 @@ public actor MediaLoop: MediaPlane {
     private let turnSettings: TURNSettings?
     let turnTLS: TURNTLSSettings?
     private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
-    private let relayAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
+    private let mediaLinkAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
     /// The peers, and who receives their events.
     private var peers: [PeerID: (any PeerEventReceiver)?] = [:]
     let receiveTime = ReceiveTime()
@@ -59,10 +59,10 @@ public actor MediaLoop: MediaPlane {
     var loops: [MediaLocation: MediaLoop] = [:]
     /// The forwarder's name of the link to each other loop.
     var linkIDs: [MediaLocation: LinkID] = [:]
-    var relaySources: [RelaySource] = []
+    var transferSources: [TransferSource] = []
     /// The source whose records are taken next.
-    var relayNext = 0
-    var relayedRecords: UInt64 = 0
+    var transferNext = 0
+    var transferredRecords: UInt64 = 0
     /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that. They are told why a track
     /// did not come.
     var arriving: [TrackID: [CheckedContinuation<(any Error)?, Never>]] = [:]
@@ -107,7 +107,7 @@ public actor MediaLoop: MediaPlane {
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions
         candidates = configuration.candidates
-        relayAddresses = configuration.relayAddresses ?? configuration.candidates
+        mediaLinkAddresses = configuration.mediaLinkAddresses ?? configuration.candidates
         turnSettings = configuration.turn
         turnTLS = configuration.turn == nil ? nil : configuration.turnTLS
         tcpAdmission = configuration.tcp
@@ -135,7 +135,7 @@ public actor MediaLoop: MediaPlane {
             forwarder.handleTimeout(at: now, into: batch)
             timeoutStreams(at: now)
         }
-        eventLoop.onSignal = { [self] now in takeRelayed(at: now) }
+        eventLoop.onSignal = { [self] now in takeTransferred(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in iterationTime.observe(nanoseconds: length.nanoseconds) }
         eventLoop.shareOf = { [self] packet, path in
@@ -153,7 +153,7 @@ public actor MediaLoop: MediaPlane {
         if let admission = tcpAdmission ?? turnTLS?.acceptor.admission { startStreams(admission) }
         if let turnSettings { startTURN(turnSettings) }
         let bound = sockets.map(\.local)
-        forwarder.startMediaLinks(at: location, sockets: bound, addresses: relayAddresses(bound), into: batch)
+        forwarder.startMediaLinks(at: location, sockets: bound, addresses: mediaLinkAddresses(bound), into: batch)
     }
 
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
@@ -194,7 +194,7 @@ public actor MediaLoop: MediaPlane {
         }
         forwarder.endTurn(at: now, into: batch)
         // Clocks and requests; packets were published before they were sent on here.
-        publishRelayed()
+        publishTransferred()
         flush()
         forwarder.closeTURNSessions(at: now)
         receiveTime.turnEnded()
@@ -323,7 +323,7 @@ public actor MediaLoop: MediaPlane {
                 )
             },
             tcp: tcpMetrics,
-            relay: relayCounters,
+            relay: transferCounters,
             mediaLinks: MediaLinkMetrics(
                 counters: forwarder.mediaLinkCounters,
                 links: forwarder.mediaLinkStates(at: EventLoop.now())

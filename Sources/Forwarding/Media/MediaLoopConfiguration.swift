@@ -26,7 +26,7 @@ public struct MediaLoopConfiguration: Sendable {
     public var candidates: @Sendable (_ bound: [TransportAddress]) -> [TransportAddress]
     /// The UDP addresses that loops of other nodes reach the loop at, most preferred first, for the addresses that its sockets
     /// are bound to; its datagrams to them must come from these too. `nil` for ``candidates``.
-    public var relayAddresses: (@Sendable (_ bound: [TransportAddress]) -> [TransportAddress])?
+    public var mediaLinkAddresses: (@Sendable (_ bound: [TransportAddress]) -> [TransportAddress])?
     /// The loop's TURN server; `nil` for none.
     public var turn: TURNSettings?
     /// TURN over TLS, with ``turn`` only; `nil` for none.
@@ -47,7 +47,7 @@ public struct MediaLoopConfiguration: Sendable {
         sendRate: SendRateSettings = SendRateSettings(),
         pausesUnusedLayers: Bool = true,
         candidates: @escaping @Sendable (_ bound: [TransportAddress]) -> [TransportAddress] = { $0 },
-        relayAddresses: (@Sendable (_ bound: [TransportAddress]) -> [TransportAddress])? = nil,
+        mediaLinkAddresses: (@Sendable (_ bound: [TransportAddress]) -> [TransportAddress])? = nil,
         turn: TURNSettings? = nil,
         turnTLS: TURNTLSSettings? = nil,
         tcp: TCPAdmission? = nil,
@@ -62,7 +62,7 @@ public struct MediaLoopConfiguration: Sendable {
         self.sendRate = sendRate
         self.pausesUnusedLayers = pausesUnusedLayers
         self.candidates = candidates
-        self.relayAddresses = relayAddresses
+        self.mediaLinkAddresses = mediaLinkAddresses
         self.turn = turn
         self.turnTLS = turnTLS
         self.tcp = tcp

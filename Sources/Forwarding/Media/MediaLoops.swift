@@ -23,7 +23,7 @@ public struct MediaLoops: Sendable {
         self.loops = loops
         self.tlsAcceptor = tlsAcceptor
         let gateways = TrackGateways()
-        let rings = loops.map { _ in loops.map { _ in LoopRing<TimedRelayRecord>() } }
+        let rings = loops.map { _ in loops.map { _ in LoopRing<TimedTransferRecord>() } }
         for (index, loop) in loops.enumerated() {
             let neighbours = loops.indices.filter { $0 != index }.map { other in
                 LoopNeighbour(

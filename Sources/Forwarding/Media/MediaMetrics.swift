@@ -25,7 +25,7 @@ public struct MediaMetrics: Sendable {
     /// ICE over TCP; `nil` without it.
     public var tcp: TCPMetrics?
     /// What went to and came from the node's other loops.
-    public var relay: RelayCounters
+    public var relay: TransferCounters
     /// What went to and came from loops of other nodes.
     public var mediaLinks = MediaLinkMetrics()
 }

@@ -83,7 +83,7 @@ public struct MediaLinkEnd: Hashable, Sendable, CustomStringConvertible {
     public let addresses: [TransportAddress]
     /// The loop's number of the link, which every datagram names.
     public let link: UInt16
-    /// The version of the datagrams' contents (`RelayMessage.version`).
+    /// The version of the datagrams' contents (`TransferMessage.version`).
     public let version: UInt8
     public let secret: LinkSecret
 
@@ -92,7 +92,7 @@ public struct MediaLinkEnd: Hashable, Sendable, CustomStringConvertible {
         location: MediaLocation,
         addresses: [TransportAddress],
         link: UInt16,
-        version: UInt8 = RelayMessage.version,
+        version: UInt8 = TransferMessage.version,
         secret: LinkSecret
     ) {
         self.location = location
@@ -122,13 +122,13 @@ extension MediaLinkEnd: Codable {
 public struct RemoteExport: Hashable, Sendable, Codable {
     public var track: TrackID
     /// The mirror at the receiver.
-    public var relay: RelayID
+    public var relay: MirrorID
     /// The viewer's loop.
     public var receiver: MediaLinkEnd
     /// The publisher's loop.
     public var origin: MediaLocation
 
-    public init(track: TrackID, relay: RelayID, receiver: MediaLinkEnd, origin: MediaLocation) {
+    public init(track: TrackID, relay: MirrorID, receiver: MediaLinkEnd, origin: MediaLocation) {
         self.track = track
         self.relay = relay
         self.receiver = receiver

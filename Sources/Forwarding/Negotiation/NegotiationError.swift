@@ -8,12 +8,12 @@ public enum NegotiationError: Error, Hashable, Sendable, CustomStringConvertible
     case unsupported(String)
 
     /// What is wrong and what to do, for the application's developer.
-    public var sentence: String {
+    public var message: String {
         switch self {
-        case .malformed(let sentence), .unsupported(let sentence): sentence
+        case .malformed(let message), .unsupported(let message): message
         }
     }
-    public var description: String { sentence }
+    public var description: String { message }
 
-    init(_ error: SDPParseError) { self = .malformed(error.sentence) }
+    init(_ error: SDPParseError) { self = .malformed(error.message) }
 }

@@ -13,7 +13,7 @@ public final class ConnectionHistory: Sendable {
     /// Why the file of ended connections cannot be used.
     public struct OpenFailure: Error, Hashable, Sendable {
         /// For people.
-        public let sentence: String
+        public let message: String
     }
 
     /// What to list.
@@ -105,7 +105,7 @@ public final class ConnectionHistory: Sendable {
             do {
                 store = try HistoryStore(file: nil, age: age, now: now, onFailure: onFailure)
             } catch {
-                throw OpenFailure(sentence: "There is no memory for ended connections: \(error).")
+                throw OpenFailure(message: "There is no memory for ended connections: \(error).")
             }
             return
         }
@@ -114,7 +114,7 @@ public final class ConnectionHistory: Sendable {
             store = try HistoryStore(file: file, age: age, now: now, onFailure: onFailure)
         } catch {
             throw OpenFailure(
-                sentence:
+                message:
                     "\(file.path) cannot be used for ended connections: \(error). Check that the directory exists, "
                     + "and that the node may write to it."
             )
@@ -129,7 +129,7 @@ public final class ConnectionHistory: Sendable {
             try file.remove()
         } catch {
             throw OpenFailure(
-                sentence: "\(file.path) has ended connections and cannot be removed: \(error.localizedDescription)"
+                message: "\(file.path) has ended connections and cannot be removed: \(error.localizedDescription)"
             )
         }
     }
@@ -199,8 +199,8 @@ public final class ConnectionHistory: Sendable {
         record.connection = report.connection
         record.duration = report.duration
         record.endedAt = report.unixNanoseconds
-        record.reason = reason.word
-        record.add(.init(at: report.unixNanoseconds, kind: kind, detail: reason.word))
+        record.reason = reason.name
+        record.add(.init(at: report.unixNanoseconds, kind: kind, detail: reason.name))
         let (finished, node) = (record, node)
         store.insert(HistoryStore.Entry(finished, endedAt: report.unixNanoseconds, node: node))
     }

@@ -1,9 +1,9 @@
 /// Why a JSON value does not have the expected structure, as a sentence for its author.
 package struct JSONShapeError: Error, Hashable, CustomStringConvertible {
-    package let sentence: String
-    package var description: String { sentence }
+    package let message: String
+    package var description: String { message }
 
-    package init(_ sentence: String) { self.sentence = sentence }
+    package init(_ message: String) { self.message = message }
 }
 
 /// Reads the members of an object with type checks. A missing member and `null` read as `nil`.

@@ -1,12 +1,12 @@
-/// The protocol of a packet by its first byte, where several share one transport: a UDP socket, an ICE-TCP connection or
-/// a relayed address (RFC 7983 §7, with QUIC by RFC 9443 §3).
+/// The protocol of a packet by its first byte, where several share one transport: a UDP socket, an ICE-TCP connection or a
+/// relayed address (RFC 7983 §7, with QUIC by RFC 9443 §3).
 public enum PacketProtocol: Hashable, Sendable, CaseIterable {
     case stun, zrtp, dtls
     /// A ChannelData message when it comes from a TURN server, or from a TURN client (RFC 8656 §12.4).
     case turnChannel
     case quic
-    /// A media link between two nodes (``RelayEnvelope``). Deviation: these bytes are QUIC's by RFC 9443 §3, which none of our
-    /// transports carries.
+    /// A media link between two nodes (``TransferEnvelope``). Deviation: these bytes are QUIC's by RFC 9443 §3, which none of
+    /// our transports carries.
     case relay
     /// RTP or RTCP, which the second byte tells apart (RFC 5761 §4); SRTP and SRTCP leave both bytes in the clear.
     case rtp
@@ -21,7 +21,7 @@ public enum PacketProtocol: Hashable, Sendable, CaseIterable {
         case 20...63: self = .dtls
         case 16...19: self = .zrtp
         case 64...79: self = .turnChannel
-        case RelayEnvelope.firstBytes: self = .relay
+        case TransferEnvelope.firstBytes: self = .relay
         case 80...127, 192...255: self = .quic
         default: return nil
         }

@@ -231,9 +231,9 @@ public enum AppTokenError: Error, Hashable, Sendable {
     public var resultCode: ResultCode { kind.code }
 
     /// What is wrong and what to do.
-    public var sentence: String {
+    public var message: String {
         switch self {
-        case .badParameter(let sentence): sentence
+        case .badParameter(let message): message
         case .appUnknown(let id): "There is no app \"\(id)\"; check the app ID."
         case .appDisabled(let id): "The app \"\(id)\" is disabled."
         case .wrongHash: "The token's hash is wrong; check the app key and every field."
@@ -248,6 +248,6 @@ public enum AppTokenError: Error, Hashable, Sendable {
     /// The result code and the sentence, for the client. It fits in the reason of a WebSocket close.
     public var reason: String {
         let digits = String(resultCode.rawValue, radix: 16, uppercase: true)
-        return "0x" + String(repeating: "0", count: 8 - digits.count) + digits + " " + sentence
+        return "0x" + String(repeating: "0", count: 8 - digits.count) + digits + " " + message
     }
 }

@@ -8,7 +8,7 @@ internal import Signatures
 public struct JSONWebKeySet: Sendable {
     /// Why a text is no usable set, as a sentence.
     public struct Problem: Error, Hashable, Sendable {
-        public let sentence: String
+        public let message: String
     }
 
     /// The longest text in bytes.
@@ -26,13 +26,13 @@ public struct JSONWebKeySet: Sendable {
     /// - Throws: ``Problem`` when the text is no set, or no key in it is usable.
     public init(parsing bytes: [UInt8]) throws(Problem) {
         guard bytes.count <= Self.bytesMax else {
-            throw Problem(sentence: "It has more than \(Self.bytesMax) bytes.")
+            throw Problem(message: "It has more than \(Self.bytesMax) bytes.")
         }
         guard let value = try? JSONValue(parsing: bytes, limits: Self.limits), let members = value["keys"]?.array else {
-            throw Problem(sentence: "It is no JSON Web Key Set: it has to be a JSON object with an array \"keys\".")
+            throw Problem(message: "It is no JSON Web Key Set: it has to be a JSON object with an array \"keys\".")
         }
         guard members.count <= Self.keysMax else {
-            throw Problem(sentence: "It has \(members.count) keys: at most \(Self.keysMax) are possible.")
+            throw Problem(message: "It has \(members.count) keys: at most \(Self.keysMax) are possible.")
         }
         var keys: [JWTKey] = []
         var warnings: [String] = []
@@ -45,11 +45,11 @@ public struct JSONWebKeySet: Sendable {
         }
         guard !keys.isEmpty else {
             let reason = warnings.first.map { " \($0)" } ?? ""
-            throw Problem(sentence: "It has no key that verifies RS256, ES256 or EdDSA.\(reason)")
+            throw Problem(message: "It has no key that verifies RS256, ES256 or EdDSA.\(reason)")
         }
         if let algorithm = JWTKey.algorithmWithTooManyUnnamed(keys) {
             throw Problem(
-                sentence: "Too many of its \(algorithm.rawValue) keys have no \"kid\": a token is tried with "
+                message: "Too many of its \(algorithm.rawValue) keys have no \"kid\": a token is tried with "
                     + "\(JWTKey.candidatesMax) keys at most, so give the keys IDs."
             )
         }

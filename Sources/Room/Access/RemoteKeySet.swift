@@ -30,9 +30,9 @@ public struct FetchedKeySet: Hashable, Sendable {
 
 /// Why the keys at a URL are not there, as a sentence.
 public struct KeySetFailure: Error, Hashable, Sendable {
-    public let sentence: String
+    public let message: String
 
-    public init(sentence: String) { self.sentence = sentence }
+    public init(message: String) { self.message = message }
 }
 
 /// The public keys of a ``JSONWebKeySet`` at a URL.
@@ -178,7 +178,7 @@ public actor RemoteKeySet {
             do throws(JSONWebKeySet.Problem) {
                 set = try JSONWebKeySet(parsing: answer.body)
             } catch {
-                throw KeySetFailure(sentence: error.sentence)
+                throw KeySetFailure(message: error.message)
             }
             take(set, maxAge: answer.maxAge)
             return nil
@@ -219,7 +219,7 @@ public actor RemoteKeySet {
         logger.warning(
             "the key set could not be fetched, and the cached keys stay in use",
             metadata: [
-                "url": "\(url)", "reason": "\(failure.sentence.printable)", "keys": "\(count)",
+                "url": "\(url)", "reason": "\(failure.message.printable)", "keys": "\(count)",
                 "failures": "\(schedule.failures)", "retry_seconds": "\(Int((schedule.nextFetch - now).seconds))",
             ]
         )

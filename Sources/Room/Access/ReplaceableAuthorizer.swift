@@ -1,19 +1,18 @@
 public import Room
-import Synchronization
 
 /// The authorizer of a node, which a reload replaces while clients are served.
 ///
 /// A decision is that of the authorizer in force when it is asked for. Who is admitted already stays.
 public final class ReplaceableAuthorizer: Authorizer {
-    private let state: Mutex<any Authorizer>
+    private let state: Replaceable<any Authorizer>
 
-    public init(_ authorizer: any Authorizer) { state = Mutex(authorizer) }
+    public init(_ authorizer: any Authorizer) { state = Replaceable(authorizer) }
 
     /// The authorizer in force.
-    private var current: any Authorizer { state.withLock { $0 } }
+    private var current: any Authorizer { state.current }
 
     /// Puts another authorizer in force.
-    public func replace(with authorizer: any Authorizer) { state.withLock { $0 = authorizer } }
+    public func replace(with authorizer: any Authorizer) { state.current = authorizer }
 
     public func verify(_ token: String) async -> Credential { await current.verify(token) }
 

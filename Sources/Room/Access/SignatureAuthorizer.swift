@@ -74,7 +74,7 @@ public struct SignatureAuthorizer: Authorizer {
             _ = try TokenClaims(claims: claims)
             return nil
         } catch {
-            return error.sentence
+            return error.message
         }
     }
 
@@ -149,7 +149,7 @@ public struct SignatureAuthorizer: Authorizer {
                 "token refused",
                 metadata: [
                     "action": "\(action.words)", "address": "\(network)", "token_id": Self.logged(tokenID),
-                    "reason": "\(error.sentence.printable)",
+                    "reason": "\(error.message.printable)",
                 ]
             )
             if let reason = error.clientReason ?? error.answerReason {
@@ -186,7 +186,7 @@ public struct SignatureAuthorizer: Authorizer {
                 metadata: [
                     "channel": "\(request.channel)", "participant": "\(request.participant)",
                     "role": "\(request.role.rawValue)", "address": "\(request.network)",
-                    "token_id": Self.logged(tokenID), "reason": "\(error.sentence.printable)",
+                    "token_id": Self.logged(tokenID), "reason": "\(error.message.printable)",
                 ]
             )
             return .denied(reason: error.clientReason)
@@ -221,7 +221,7 @@ public struct SignatureAuthorizer: Authorizer {
                 "new token refused",
                 metadata: [
                     "channel": "\(request.channel)", "token_id": Self.logged(tokenID),
-                    "reason": "\(error.sentence.printable)",
+                    "reason": "\(error.message.printable)",
                 ]
             )
             return .denied(reason: error.clientReason ?? error.answerReason)
@@ -248,7 +248,7 @@ public struct SignatureAuthorizer: Authorizer {
         try claims.checkClientID(request.clientID)
         try claims.checkRole(AccessRole(request.role))
         if let most = claims.grants.permissions.channelConnectionsMax {
-            // Rooms check the limit again when they reserve a place, because several newcomers may be checked at once.
+            // Channels check the limit again when they reserve a place, because several newcomers may be checked at once.
             guard request.members < most else {
                 throw .forbidden("The channel has \(request.members) members, and the token permits \(most).")
             }

@@ -5,7 +5,7 @@ import Room
 struct TokenProblem: Error, Hashable {
     /// Whether the token is valid but does not permit the action.
     var isForbidden = false
-    let sentence: String
+    let message: String
     /// What the client is told; `nil` for no reason.
     var clientReason: String?
     /// What the client is told whose request can be answered with a sentence; `nil` for no more than ``clientReason``. A
@@ -16,38 +16,38 @@ struct TokenProblem: Error, Hashable {
     /// Whether a key that is not in hand might verify the token.
     var needsOtherKeys = false
 
-    init(_ sentence: String) { self.sentence = sentence }
+    init(_ message: String) { self.message = message }
 
     /// A problem that the client is told.
     init(clientReason: String) {
-        sentence = clientReason
+        message = clientReason
         self.clientReason = clientReason
     }
 
     /// A problem of a JWT with a valid signature. It is the client's own token, so the client may know what is wrong with it.
-    static func ofSigned(_ sentence: String, isForbidden: Bool = false) -> Self {
-        var problem = Self(sentence)
+    static func ofSigned(_ message: String, isForbidden: Bool = false) -> Self {
+        var problem = Self(message)
         problem.isForbidden = isForbidden
-        problem.answerReason = sentence
+        problem.answerReason = message
         return problem
     }
 
     init(_ error: AppTokenError) {
         isForbidden = error == .otherChannel || error == .otherUser
-        sentence = error.reason
-        clientReason = sentence
+        message = error.reason
+        clientReason = message
         kind = error.kind
     }
 
     init(_ error: URLSignatureError) {
-        sentence = error.sentence
-        clientReason = sentence
+        message = error.message
+        clientReason = message
         kind = error.kind
     }
 
     /// - Parameter isForClient: whether the client is told.
-    static func forbidden(_ sentence: String, isForClient: Bool = false) -> Self {
-        var problem = isForClient ? Self(clientReason: sentence) : Self(sentence)
+    static func forbidden(_ message: String, isForClient: Bool = false) -> Self {
+        var problem = isForClient ? Self(clientReason: message) : Self(message)
         problem.isForbidden = true
         return problem
     }
@@ -106,7 +106,7 @@ struct TokenClaims {
         do {
             try self.init(claims: claims)
         } catch {
-            throw TokenProblem("A claim of the token is invalid: \(error.sentence)")
+            throw TokenProblem("A claim of the token is invalid: \(error.message)")
         }
     }
 

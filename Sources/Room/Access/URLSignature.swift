@@ -135,7 +135,7 @@ public enum URLSignatureError: Error, Hashable, Sendable {
     case unsupported
 
     /// What is wrong and what to do.
-    public var sentence: String {
+    public var message: String {
         switch self {
         case .malformed: "auth_key must be timestamp-rand-uid-md5hash, with 32 lowercase hexadecimal digits at its end."
         case .timestampOutOfRange: "The timestamp of auth_key must be in seconds since 1970, not in milliseconds."

@@ -2,11 +2,11 @@ public import Wire
 
 /// Why a text does not describe a link, in one sentence for the user.
 public struct LinkConditionsError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let sentence: String
+    public let message: String
 
-    public init(sentence: String) { self.sentence = sentence }
+    public init(message: String) { self.message = message }
 
-    public var description: String { sentence }
+    public var description: String { message }
 }
 
 /// The text of conditions, as the command line takes them: `rate=1M,delay=50ms,queue=300ms`.
@@ -232,7 +232,7 @@ extension LinkConditions {
 }
 
 extension LinkConditionsError {
-    fileprivate static func wrong(_ sentence: String) -> Self { Self(sentence: sentence) }
+    fileprivate static func wrong(_ message: String) -> Self { Self(message: message) }
 }
 
 extension Substring {

@@ -6,8 +6,8 @@ package import Wire
 
 /// Why the proxy for signaling cannot start, as a sentence for the user.
 package struct SignalingProxyError: Error, Hashable, Sendable, CustomStringConvertible {
-    package let sentence: String
-    package var description: String { sentence }
+    package let message: String
+    package var description: String { message }
 }
 
 /// The HTTP side of the proxy: it passes requests and WebSockets on to a server, and puts the media proxy's ports in the
@@ -62,9 +62,9 @@ package final class SignalingProxy: Sendable {
                 case 13: "the system does not permit it; choose a port above 1023"
                 default: "error \(error.errnoCode); choose another address or port"
                 }
-            throw SignalingProxyError(sentence: "Cannot listen on TCP \(listen) (--listen): \(reason).")
+            throw SignalingProxyError(message: "Cannot listen on TCP \(listen) (--listen): \(reason).")
         } catch {
-            throw SignalingProxyError(sentence: "Cannot listen on TCP \(listen) (--listen): \(error).")
+            throw SignalingProxyError(message: "Cannot listen on TCP \(listen) (--listen): \(error).")
         }
     }
 

@@ -101,8 +101,8 @@ package struct LoadConfiguration: Sendable {
 
     /// - Throws: ``LoadError/usage(_:)`` with the first invalid setting.
     package func validate() throws(LoadError) {
-        func require(_ condition: Bool, _ sentence: String) throws(LoadError) {
-            guard condition else { throw .usage(sentence) }
+        func require(_ condition: Bool, _ message: String) throws(LoadError) {
+            guard condition else { throw .usage(message) }
         }
         try validateClients()
         try require(videoBitsPerSecond >= 0, "The video bitrate cannot be negative.")
@@ -260,10 +260,10 @@ package enum LoadError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The machine or the server refused, or did not answer.
     case failed(String)
 
-    package var sentence: String {
+    package var message: String {
         switch self {
-        case .usage(let sentence), .failed(let sentence): sentence
+        case .usage(let message), .failed(let message): message
         }
     }
-    package var description: String { sentence }
+    package var description: String { message }
 }

@@ -95,7 +95,7 @@ actor LoadLoop {
         do throws(EventLoopError) {
             try loop.eventLoop.start()
         } catch {
-            throw .failed(error.sentence)
+            throw .failed(error.message)
         }
         await loop.begin()
         return loop
@@ -158,7 +158,7 @@ actor LoadLoop {
             }
             return try open(.anyV4)
         } catch {
-            throw .failed(error.sentence)
+            throw .failed(error.message)
         }
     }
 

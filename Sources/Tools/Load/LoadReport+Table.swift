@@ -30,7 +30,7 @@ extension LoadReport {
         if let returned { lines.append("  returned     \(returned) times") }
         if let returnMilliseconds { lines.append("               \(Self.line(returnMilliseconds))") }
         if !steps.isEmpty { lines += ["", "Steps"] + Self.rows(steps) }
-        if let ramp { lines += ["", ramp.sentence] + ramp.reasons.dropFirst().map { "Also: \($0)" } }
+        if let ramp { lines += ["", ramp.message] + ramp.reasons.dropFirst().map { "Also: \($0)" } }
         if let window {
             lines.append("")
             lines.append(steps.isEmpty ? "Window" : "Last step")

@@ -113,7 +113,7 @@ extension LoadReport.Ramp {
     }
 
     /// The result as one sentence.
-    var sentence: String {
+    var message: String {
         let goals =
             "the goals (loss at most \(decimal(lossPercentMax, 3)) %, p99 at most "
             + "\(decimal(p99MillisecondsMax, 1)) ms)"

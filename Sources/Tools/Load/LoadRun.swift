@@ -197,7 +197,7 @@ package actor LoadRun {
             }
         } catch {
             guard !Task.isCancelled else { return }
-            report.failures[error.sentence, default: 0] += 1
+            report.failures[error.message, default: 0] += 1
         }
     }
 
@@ -276,7 +276,7 @@ package actor LoadRun {
         do throws(NegotiationError) {
             answer = try offer.parse(answer: resource.answer)
         } catch {
-            throw .failed("The server's answer cannot be used: \(error.sentence)")
+            throw .failed("The server's answer cannot be used: \(error.message)")
         }
         guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
         try await loop.add(

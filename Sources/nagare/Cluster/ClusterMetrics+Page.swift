@@ -1,6 +1,7 @@
 import Cluster
 import MediaTypes
 import Metrics
+import Room
 import Wire
 
 /// The cluster in a scrape.
@@ -11,7 +12,7 @@ struct ClusterMetrics: Sendable {
     let own: ClusterView.Member
     let neighbours: [ClusterNode.Neighbour]
     let links: LinkCounters
-    let rooms: ClusterRoomsCounters
+    let rooms: ClusterChannelsCounters
     let channels: Int
 
     func add(to page: inout MetricsPage) {
@@ -39,7 +40,7 @@ struct ClusterMetrics: Sendable {
             Int(own.instance.incarnation.rawValue)
         )
         page.addGauge("nagare_cluster_channels", help: "Channels of this node in the cluster.", channels)
-        for state in NodeRecord.State.allCases {
+        for state in NodeState.allCases {
             page.addGauge(
                 "nagare_cluster_nodes",
                 help: "The other nodes by what the store tells of them, without those that are absent.",

@@ -11,7 +11,7 @@ enum ClusterRecords {
 
     /// Has the rooms and subscriptions of this node take the values of all nodes, and tell theirs.
     static func connect(
-        _ rooms: Rooms,
+        _ directory: ChannelDirectory,
         _ subscriptions: EventSubscriptions,
         to records: RecordExchange,
         logger: Logger
@@ -24,20 +24,20 @@ enum ClusterRecords {
                 )
             }
         }
-        rooms.onBlockChange { subject, block in
+        directory.onBlockChange { subject, block in
             guard let name = text(of: subject) else { return }
             set(RecordKey(kind: Self.block, name: name), block.flatMap { text(of: $0) }, block?.untilUnixSeconds)
         }
         records.use(block) { name, value in
             guard let subject = try? JSONDecoder().decode(Block.Subject.self, from: Data(name.utf8)) else { return }
             guard let value else {
-                _ = await rooms.take(nil, of: subject)
+                _ = await directory.take(nil, of: subject)
                 return
             }
             // A block of a later version is none that this build could lift.
             guard let block = try? JSONDecoder().decode(Block.self, from: Data(value.utf8)), block.subject == subject
             else { return }
-            if await !rooms.take(block, of: subject) {
+            if await !directory.take(block, of: subject) {
                 logger.warning(
                     "A block of another node is not kept, because this node has too many blocks. Lift some.",
                     metadata: ["kind": "\(Self.block)"]

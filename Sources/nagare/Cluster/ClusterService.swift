@@ -7,15 +7,15 @@ import ServiceLifecycle
 /// A node's part in its cluster, from the start of the listeners to the end of the rooms.
 struct ClusterService: Service {
     let cluster: ClusterNode
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let settings: ClusterSettings
     /// What the other nodes are told.
-    let state: @Sendable () -> NodeRecord.State
+    let state: @Sendable () -> NodeState
     /// Called about once a second.
     let onTick: @Sendable () async -> Void
     /// A run of a node is gone.
     let onLeft: @Sendable (NodeIncarnation) -> Void
-    let relay: RelayObserver
+    let relay: CallObserver
     let answer: ClusterNode.RequestHandler
 
     /// Joins the cluster that the settings name; `nil` for a node on its own.
@@ -54,7 +54,7 @@ struct ClusterService: Service {
 
     func run() async throws {
         do {
-            try await cluster.start(rooms, measure: measure, onLeft: onLeft, relay: relay, answer: answer)
+            try await cluster.start(directory, measure: measure, onLeft: onLeft, relay: relay, answer: answer)
         } catch {
             throw StartupError.system(
                 "The links of the cluster cannot listen at --cluster-link \(settings.link): \(error). Choose another port, or an "
@@ -66,13 +66,13 @@ struct ClusterService: Service {
     }
 
     private var measure: @Sendable () async -> NodeMeasurements {
-        { [cluster, rooms, state, onTick] in
+        { [cluster, directory, state, onTick] in
             // It waits for other nodes.
             Task { await onTick() }
             await cluster.setState(state())
-            let counts = await rooms.counts
+            let counts = await directory.counts
             return NodeMeasurements(
-                load: rooms.load,
+                load: directory.load,
                 members: counts.publishers + counts.viewers,
                 rooms: counts.channels
             )

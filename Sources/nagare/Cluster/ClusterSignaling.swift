@@ -8,7 +8,7 @@ import Wire
 /// The cluster as signaling uses it.
 struct ClusterSignaling: SignalingCluster {
     let cluster: ClusterNode
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let settings: ClusterSettings
 
     /// A channel of so few members is best on one node.
@@ -32,7 +32,7 @@ struct ClusterSignaling: SignalingCluster {
     private func smallChannelNode(_ channel: ChannelName) async -> NodeAddress? {
         // Most nodes have no address for clients: no look at the channel then.
         guard cluster.neighbours.contains(where: { $0.publicURL != nil }) else { return nil }
-        let counts = await rooms.memberCounts(of: channel)
+        let counts = await directory.memberCounts(of: channel)
         guard counts.count == 1, let (media, members) = counts.first, media != cluster.media,
             members <= Self.smallChannelMax, let member = cluster.member(of: media)
         else { return nil }
@@ -111,7 +111,7 @@ struct ClusterSignaling: SignalingCluster {
         var node = ClusterStatus.Node(
             name: member.instance.node.rawValue,
             incarnation: media,
-            state: NodeState(record.state)
+            state: record.state
         )
         node.address = publicURL.flatMap { NodeAddress($0) }
         node.region = record.region
@@ -121,30 +121,6 @@ struct ClusterSignaling: SignalingCluster {
         node.members = record.members
         node.rooms = record.rooms
         return node
-    }
-}
-
-extension NodeState {
-    fileprivate init(_ state: NodeRecord.State) {
-        self =
-            switch state {
-            case .starting: .starting
-            case .ready: .ready
-            case .draining: .draining
-            case .stopping: .stopping
-            }
-    }
-}
-
-extension NodeRecord.State {
-    init(_ state: NodeState) {
-        self =
-            switch state {
-            case .starting: .starting
-            case .ready: .ready
-            case .draining: .draining
-            case .stopping: .stopping
-            }
     }
 }
 

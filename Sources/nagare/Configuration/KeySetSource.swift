@@ -61,7 +61,7 @@ struct KeySetSource: Equatable, Sendable {
             }
             return set.keys
         } catch {
-            throw .usage("\(path) (\(origin)) cannot be used. \(error.sentence)")
+            throw .usage("\(path) (\(origin)) cannot be used. \(error.message)")
         }
     }
 }

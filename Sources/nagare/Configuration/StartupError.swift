@@ -8,10 +8,10 @@ struct StartupError: Error, Equatable, CustomStringConvertible {
         case system
     }
     let kind: Kind
-    let sentence: String
+    let message: String
 
-    static func usage(_ sentence: String) -> Self { Self(kind: .usage, sentence: sentence) }
-    static func system(_ sentence: String) -> Self { Self(kind: .system, sentence: sentence) }
+    static func usage(_ message: String) -> Self { Self(kind: .usage, message: message) }
+    static func system(_ message: String) -> Self { Self(kind: .system, message: message) }
 
     var exitStatus: Int32 {
         switch kind {
@@ -19,5 +19,5 @@ struct StartupError: Error, Equatable, CustomStringConvertible {
         case .system: 1
         }
     }
-    var description: String { sentence }
+    var description: String { message }
 }

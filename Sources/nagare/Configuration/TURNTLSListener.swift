@@ -95,7 +95,7 @@ extension NodeConfiguration {
 
 extension TLSError {
     /// What the operator is told of the certificate's files.
-    func sentence(_ files: TLSFiles) -> String {
+    func message(_ files: TLSFiles) -> String {
         switch self {
         case .certificate: "\(files.certificatePath) is no certificate chain in PEM, the server's certificate first."
         case .key: "\(files.keyPath) is no private key in PEM without a password."

@@ -10,7 +10,7 @@ struct WebhookSettings: Equatable, Sendable {
     var ayameAuthenticationURL: String?
     var ayameDisconnectURL: String?
     /// The path of the media of 1:1 calls.
-    var relayMedia = RelayMedia.direct
+    var relayMedia = CallMedia.direct
     var timeoutSeconds = 5
     var user: String?
     var password: Token?
@@ -90,9 +90,9 @@ extension SettingReader {
         return entry.value
     }
 
-    fileprivate func relayMedia() throws(StartupError) -> RelayMedia? {
+    fileprivate func relayMedia() throws(StartupError) -> CallMedia? {
         guard let entry = try entry(.relayMedia) else { return nil }
-        guard let media = RelayMedia(rawValue: entry.value) else {
+        guard let media = CallMedia(rawValue: entry.value) else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write direct or server.")
         }
         return media

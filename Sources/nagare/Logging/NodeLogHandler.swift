@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Logging
+import Room
 import Synchronization
 
 /// Writes the log of the node to standard error, a line an entry.
@@ -8,7 +9,7 @@ struct NodeLogHandler: LogHandler {
     private let label: String
     private let format: LogFormat
     private let write: @Sendable (String) -> Void
-    private let threshold: LogThreshold
+    private let threshold: Replaceable<Logger.Level>
     /// The least level of this logger, whatever the threshold is.
     private let floor: Logger.Level
     /// A level of this logger's own, in place of the threshold.
@@ -21,7 +22,7 @@ struct NodeLogHandler: LogHandler {
     ///   - write: takes a line without its end.
     init(
         label: String,
-        threshold: LogThreshold,
+        threshold: Replaceable<Logger.Level>,
         floor: Logger.Level = .trace,
         format: LogFormat,
         write: @escaping @Sendable (String) -> Void = { StandardError.writeLine($0) }
@@ -34,7 +35,7 @@ struct NodeLogHandler: LogHandler {
     }
 
     var logLevel: Logger.Level {
-        get { max(ownLevel ?? threshold.level, floor) }
+        get { max(ownLevel ?? threshold.current, floor) }
         set { ownLevel = newValue }
     }
 

@@ -61,7 +61,7 @@ struct SignalingSnapshot: Sendable {
     }
 
     private func addRelay(to page: inout MetricsPage) {
-        for result in SignalingStatistics.RelayRegistration.allCases {
+        for result in SignalingStatistics.CallRegistration.allCases {
             page.addCounter(
                 "nagare_ayame_registrations_total",
                 help: "Clients that registered at the 1:1 relay, by result.",

@@ -6,11 +6,11 @@ import Signaling
 
 /// Why a command of operators failed.
 struct OperatorFailure: Error, Equatable {
-    let sentence: String
+    let message: String
     let exitStatus: Int32
 
     init(_ failure: OperatorsClient.Failure) {
-        sentence = failure.sentence
+        message = failure.message
         exitStatus =
             switch failure.status {
             case nil, 503: 69  // EX_UNAVAILABLE
@@ -54,7 +54,7 @@ struct OperatorOptions: ParsableArguments {
         do throws(ServerStartError) {
             if let client = try OperatorsClient(url: api, token: token, authority: authority) { return client }
         } catch {
-            throw .usage("--api-ca cannot be used: \(error.sentence)")
+            throw .usage("--api-ca cannot be used: \(error.message)")
         }
         throw .usage("--api is \"\(api)\": write the node's admin address as http://HOST:PORT or https://HOST:PORT.")
     }

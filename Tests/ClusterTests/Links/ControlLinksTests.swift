@@ -25,7 +25,7 @@ import Wire
         #expect(a.hello.version(with: b.hello) == common)
         #expect(a.links.send([1, 2], to: b.hello.instance.node))
         try await eventually("b has the message") { b.received == [[1, 2]] }
-        #expect(a.links.sendRelay([3], to: b.hello.instance.node))
+        #expect(a.links.sendCallMessage([3], to: b.hello.instance.node))
         try await eventually("b has the relayed message") { b.relayed == [[3]] }
         #expect(b.received.count == 1)
         await #expect(throws: LinkRequestError.refused) {

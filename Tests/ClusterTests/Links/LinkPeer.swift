@@ -95,7 +95,9 @@ final class LinkPeer: LinkDelegate {
     func linkDown(_ node: NodeID) { state.content.withLock { $0.up[node] = nil } }
     func linkDead(_ instance: NodeInstance, mayReturn: Bool) {}
     func received(_ message: [UInt8], from node: NodeID) { state.content.withLock { $0.received.append(message) } }
-    func receivedRelay(_ message: [UInt8], from node: NodeID) { state.content.withLock { $0.relayed.append(message) } }
+    func receivedCallMessage(_ message: [UInt8], from node: NodeID) {
+        state.content.withLock { $0.relayed.append(message) }
+    }
     func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
         request.kind == .unknown ? nil : request.body
     }

@@ -1,5 +1,6 @@
 import ClusterTestSupport
 import MediaTypes
+import Room
 import TestSupport
 import Testing
 import Wire

@@ -110,13 +110,13 @@ struct SoraSignalingTests {
         let error = await #expect(throws: LoadError.self) {
             _ = try await refusing.join(channel: "room", role: .sendonly)
         }
-        #expect(error?.sentence.contains("/none") == true)
+        #expect(error?.message.contains("/none") == true)
         await server.stop()
         let closed = try RefusingPort()
         let nobody = await #expect(throws: LoadError.self) {
             _ = try await signaling(closed.port).join(channel: "room", role: .sendonly)
         }
-        #expect(nobody?.sentence.contains("the connection was refused") == true)
+        #expect(nobody?.message.contains("the connection was refused") == true)
     }
 
     @Test func `an invalid message ends the connection`() async throws {
@@ -126,7 +126,7 @@ struct SoraSignalingTests {
         let error = await #expect(throws: LoadError.self) {
             _ = try await signaling(server.port).join(channel: "room", role: .sendonly)
         }
-        #expect(error?.sentence.hasSuffix("The server sent an invalid message.") == true)
+        #expect(error?.message.hasSuffix("The server sent an invalid message.") == true)
         await server.stop()
     }
 }

@@ -42,7 +42,7 @@ extension NodeSnapshot {
                 batchOverflows: 0,
                 turn: TURNMetrics(),
                 tcp: TCPMetrics(),
-                relay: RelayCounters(),
+                relay: TransferCounters(),
                 mediaLinks: MediaLinkMetrics()
             )
         ]
@@ -64,7 +64,7 @@ extension NodeSnapshot {
                 )
             ],
             links: LinkCounters(),
-            rooms: ClusterRoomsCounters(),
+            rooms: ClusterChannelsCounters(),
             channels: 0
         )
         return snapshot

@@ -34,7 +34,7 @@ private struct APIBench {
             host: "127.0.0.1",
             port: 0,
             api: AdminAPI(
-                rooms: bench.rooms,
+                directory: bench.directory,
                 statistics: statistics,
                 clientStatistics: clientStatistics,
                 node: NodeIdentity(name: "n", label: "l", version: "9.9")
@@ -50,7 +50,7 @@ private struct APIBench {
             for peer: UInt64 in [1, 2] {
                 await bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: peer))
             }
-            await bench.rooms.takeEvents()
+            await bench.directory.takeEvents()
             try await server.testable.test(live ? .live : .router) { client in
                 try await body(
                     APIBench(
@@ -167,7 +167,7 @@ struct AdminAPITests {
         try await APIBench.run { api in
             try await api.call("DisconnectConnection", api.both, is: api.both)
             try await api.refusal("DisconnectConnection", api.both, is: (404, "CONNECTION-NOT-FOUND"))
-            #expect(await api.bench.rooms.connections(in: nil).count == 1)
+            #expect(await api.bench.directory.connections(in: nil).count == 1)
             try await api.call("DisconnectChannel", ["channel_id": "lobby"], is: ["channel_id": "lobby"])
             try await api.refusal("DisconnectChannel", ["channel_id": "lobby"], is: (404, "CHANNEL-NOT-FOUND"))
             await api.bench.expectNothingLeft()
@@ -177,12 +177,12 @@ struct AdminAPITests {
     @Test func `the API disconnects clients and roles`() async throws {
         try await APIBench.run { api in
             _ = try await api.call("DisconnectChannelByRole", ["channel_id": "lobby", "role": "recvonly"])
-            #expect(await api.bench.rooms.connections(in: nil).map(\.member.id.value) == [api.publisher])
+            #expect(await api.bench.directory.connections(in: nil).map(\.member.id.value) == [api.publisher])
             let nobody: JSONValue = ["channel_id": "lobby", "client_id": "nobody"]
             try await api.refusal("DisconnectClient", nobody, is: (404, "CLIENT-NOT-FOUND"))
             let client: JSONValue = ["channel_id": "lobby", "client_id": .string(api.publisher)]
             try await api.call("DisconnectClient", client, is: client)
-            #expect(await api.bench.rooms.connections(in: nil).isEmpty)
+            #expect(await api.bench.directory.connections(in: nil).isEmpty)
         }
     }
 
@@ -190,12 +190,12 @@ struct AdminAPITests {
         try await APIBench.run { api in
             let stranger = try await api.bench.test { try await $0.publish("/whip/hall").participant }
             await api.bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 3))
-            await api.bench.rooms.takeEvents()
+            await api.bench.directory.takeEvents()
             let members = [api.publisher, api.viewer, stranger]
             var events: [ParticipantEvents] = []
             for member in members {
                 let id = try #require(ParticipantID(member))
-                events.append(await api.bench.rooms.events(of: id))
+                events.append(await api.bench.directory.events(of: id))
             }
             let (publisher, viewer) = (JSONValue.string(api.publisher), JSONValue.string(api.viewer))
             let pushes: [(operation: String, target: [String: JSONValue], receivers: [String])] = [
@@ -320,7 +320,7 @@ struct AdminAPITests {
             #expect(answers.array?.map { $0["error_type"] } == ["SPOTLIGHT-NOT-USED", "INVALID-PARAMETER"])
 
             try await api.call("TerminateSession", named, is: named)
-            #expect(await api.bench.rooms.connections(in: nil).isEmpty)
+            #expect(await api.bench.directory.connections(in: nil).isEmpty)
         }
     }
 
@@ -344,7 +344,7 @@ struct AdminAPITests {
                     "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": .string(rid),
                 ]
                 try await api.call("RequestSimulcastRid", wish, is: wish)
-                await api.bench.rooms.settle()
+                await api.bench.directory.settle()
                 let video = await plane.preferences.filter { $0.value.importance == .stage }
                 #expect(video.map(\.key.peer) == [PeerID(rawValue: 2)], "\(rid)")
                 #expect(video.map(\.value.cap) == [layer], "\(rid)")
@@ -353,7 +353,7 @@ struct AdminAPITests {
                 "channel_id": "lobby", "receiver_connection_id": .string(api.viewer), "rid": "none",
             ]
             try await api.call("RequestSimulcastRid", nothing, is: nothing)
-            await api.bench.rooms.settle()
+            await api.bench.directory.settle()
             #expect(await plane.preferences.values.allSatisfy { $0.importance != .stage })
             let sender: JSONValue = [
                 "channel_id": "lobby", "receiver_connection_id": .string(api.publisher), "rid": "r1",
@@ -373,7 +373,7 @@ struct AdminAPITests {
             }
             let plane = api.bench.plane
             let heights = {
-                await api.bench.rooms.settle()
+                await api.bench.directory.settle()
                 return await plane.preferences.values.filter { $0.importance == .stage }.map(\.height)
             }
             let wish = with(viewer, "height", 360)
@@ -389,7 +389,7 @@ struct AdminAPITests {
             #expect(try await api.call("GetStatsConnection", connection)["receive_bit_rate"] == 800)
             try await api.call("LimitConnection", connection, is: connection)
             #expect(try await api.call("GetStatsConnection", connection)["receive_bit_rate"] == nil)
-            await api.bench.rooms.settle()
+            await api.bench.directory.settle()
             #expect(await plane.sendLimits.map(\.bitsPerSecond) == [800_000, nil])
             let tooMuch = with(connection, "receive_bit_rate", 1_000_001)
             try await api.refusal("LimitConnection", tooMuch, is: (400, "INVALID-PARAMETER"))
@@ -512,7 +512,7 @@ struct AdminAPITests {
     @Test func `a body that stops arriving closes its connection`() async throws {
         let bench = try SignalingBench()
         let api = AdminAPI(
-            rooms: bench.rooms,
+            directory: bench.directory,
             statistics: SignalingStatistics(),
             clientStatistics: ClientStatistics(),
             node: NodeIdentity()

@@ -18,15 +18,15 @@ struct OperationBench {
     }
 
     let plane: FakeMediaPlane
-    let rooms: Rooms
+    let directory: ChannelDirectory
     private let api: AdminAPI
 
     init() {
         let plane = FakeMediaPlane()
         self.plane = plane
-        rooms = Rooms(planes: [plane], limits: RoomLimits())
+        directory = ChannelDirectory(planes: [plane], limits: RoomLimits())
         api = AdminAPI(
-            rooms: rooms,
+            directory: directory,
             statistics: SignalingStatistics(),
             clientStatistics: ClientStatistics(),
             node: NodeIdentity()
@@ -51,15 +51,15 @@ struct OperationBench {
         )
         request.receivesNotifications = false
         request.isSimulcast = rids.count > 1
-        let reservation = try await rooms.reserve(request)
-        let events = await rooms.events(of: reservation.participant)
+        let reservation = try await directory.reserve(request)
+        let events = await directory.events(of: reservation.participant)
         let video = ReceiveTrackParameters(
             mid: Self.mid,
             kind: .video,
             codecs: [Self.vp8],
             rids: try rids.map { try #require(RID($0)) }
         )
-        _ = try await rooms.activate(
+        _ = try await directory.activate(
             reservation,
             remote: Self.remote,
             receive: role.publishes ? [video] : [],
@@ -72,7 +72,7 @@ struct OperationBench {
 
     private func report(_ event: PeerEvent, from peer: PeerID) async {
         await plane.report(event, from: peer)
-        await rooms.takeEvents()
+        await directory.takeEvents()
     }
 
     /// A slot of a viewer for a sender's video.
@@ -88,8 +88,8 @@ struct OperationBench {
                 cname: "c"
             )
         )
-        try await rooms.changeSlots(of: viewer.id, add: [slot], remove: [])
-        await rooms.settle()
+        try await directory.changeSlots(of: viewer.id, add: [slot], remove: [])
+        await directory.settle()
         return TrackID(peer: viewer.peer, mid: slot.parameters.mid)
     }
 
@@ -104,7 +104,7 @@ struct OperationBench {
     /// Ends all members.
     /// - Returns: what each of `members` was pushed.
     func pushes(to members: [Member]) async -> [[String]] {
-        await rooms.shutdown()
+        await directory.shutdown()
         var all: [[String]] = []
         for member in members {
             var texts: [String] = []

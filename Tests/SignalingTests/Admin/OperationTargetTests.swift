@@ -115,7 +115,7 @@ import Testing
         let scene = try await Scene()
         let push: [String: JSONValue] = ["channel_id": "lobby", "client_id": "anna", "data": 1]
         #expect(await scene.bench.perform("PushClient", push).status == 200)
-        await scene.bench.rooms.end(scene.members[0].id, reason: .left)
+        await scene.bench.directory.end(scene.members[0].id, reason: .left)
         let late = try await scene.bench.join("lobby", .recvonly, client: "anna")
         #expect(await scene.bench.perform("PushClient", push.merging(["data": 2]) { $1 }).status == 200)
         let gone: [String: JSONValue] = ["channel_id": "lobby", "connection_id": scene.members[0].name, "data": 3]
@@ -133,14 +133,14 @@ import Testing
             let target: [String: JSONValue] = ["channel_id": channel, "connection_id": scene.members[index].name]
             #expect(await scene.bench.perform("RequestKeyFrame", target).status == 200)
         }
-        await scene.bench.rooms.settle()
+        await scene.bench.directory.settle()
         let requested = await scene.bench.plane.keyFrameRequests
         #expect(requested.count == 3 && Set(requested) == Set([2, 0, 5].map { scene.members[$0].peer }))
     }
 
     @Test func `no key frame is requested of a connection that is not in the channel`() async throws {
         let scene = try await Scene()
-        await scene.bench.rooms.end(scene.members[2].id, reason: .left)
+        await scene.bench.directory.end(scene.members[2].id, reason: .left)
         let targets: [(String, JSONValue, status: Int, String)] = [
             ("lobby", scene.members[5].name, 404, "CONNECTION-NOT-FOUND"),
             ("lounge", scene.members[0].name, 404, "CONNECTION-NOT-FOUND"),

@@ -47,11 +47,11 @@ import Testing
                 ["channel_id": "lobby", "receiver_connection_id": viewer.name, "rid": .string(name)]
             )
             #expect(answer.status == 200)
-            await bench.rooms.settle()
+            await bench.directory.settle()
             let preference = await bench.plane.preferences[slot]
             #expect(preference?.cap == .level(sender.ranks[number]), "\(name) of \(sender.rids)")
         }
-        await bench.rooms.shutdown()
+        await bench.directory.shutdown()
     }
 
     @Test func `a request for one sender changes that one's layer, for its receiver alone`() async throws {
@@ -69,7 +69,7 @@ import Testing
             ])
         }
         let caps = {
-            await bench.rooms.settle()
+            await bench.directory.settle()
             let preferences = await bench.plane.preferences
             return slots.map { $0.map { preferences[$0]?.cap } }
         }
@@ -91,6 +91,6 @@ import Testing
         #expect(await request(viewers[1], "f").error == "CONNECTION-NOT-FOUND")
         #expect(await request(senders[0], "l").error == "INVALID-PARAMETER")
         #expect(await caps() == [[.level(0), .level(1)], [.richest, .richest]])
-        await bench.rooms.shutdown()
+        await bench.directory.shutdown()
     }
 }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Signaling
 
-/// Rooms of the relay whose members are at different nodes.
+/// Channels of the relay whose members are at different nodes.
 @Suite(.timeLimit(.minutes(10)))
 struct AyameCallsTests {
     private static let bye = AyameServerMessage.bye
@@ -297,7 +297,8 @@ struct AyameCallsTests {
     }
 
     @Test(arguments: [true, false])
-    func `the end of a drain ends rooms with their guests, and this node's clients elsewhere`(isHome: Bool) async throws
+    func `the end of a drain ends rooms with their guests, and this node's clients elsewhere`(isHome: Bool)
+        async throws
     {
         let (one, two) = try await call()
         #expect((isHome ? a : b).directRegistrationCount == (isHome ? 2 : 1))
@@ -315,7 +316,7 @@ struct AyameCallsTests {
         for message in toHome { #expect(a.received(try #require(message.encoded), from: "c")) }
         let toClient: [AyameNodeMessage] = [
             .accepted(one.id, hasPartner: true, media: .server), .refused(one.id, reason: "full"),
-            .text("x", to: one.id), .closed(one.id, code: 1000, reason: "BYE", sentence: "s"),
+            .text("x", to: one.id), .closed(one.id, code: 1000, reason: "BYE", message: "s"),
         ]
         for message in toClient { #expect(b.received(try #require(message.encoded), from: "c")) }
         // A second answer of the right node changes nothing either.

@@ -71,7 +71,7 @@ struct AyameClusterLiveTests {
         try await Self.run { nodes, a, b in
             let client = RelayClient("alice")
             #expect(try await client.join(b.0.relayCalls) == .joined(.direct))
-            let ended = try await a.0.rooms.block(Block(.user("alice"))).map(\.value)
+            let ended = try await a.0.directory.block(Block(.user("alice"))).map(\.value)
             #expect(ended == [client.id])
             #expect(try await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close BANNED"])
             let refused = AyameRefusal(.banned(untilUnixSeconds: nil))
@@ -88,7 +88,7 @@ struct AyameClusterLiveTests {
             let room = try #require(ChannelName("call"))
             #expect(await b.0.relayCalls.listing(of: room)?.registrations.map(\.connectionID) == [client.id])
             // The observers of decisions are those of the public listener.
-            #expect(await b.0.rooms.kick("alice", from: room).isEmpty)
+            #expect(await b.0.directory.kick("alice", from: room).isEmpty)
             #expect(try await client.awaits(3) == ["accept false", AyameServerMessage.bye, "close KICKED"])
             try await eventually("the room is gone") { await b.0.relayCalls.listing(of: room) == nil }
         }

@@ -107,7 +107,7 @@ struct AyameLiveTests {
     @Test func `a draining node rejects clients in its second phase`() async throws {
         try await withLiveServer { bench, port, _ in
             for (stage, isIn) in [(DrainStage.newChannels, true), (.newcomers, false), (.none, true)] {
-                bench.rooms.setDrainStage(stage)
+                bench.directory.setDrainStage(stage)
                 try await withWebSocket(to: port, path: "/relay") { client, input in
                     try await client.send(#"{"type":"register","roomId":"\#(stage)"}"#)
                     let answer = try await input.message("accept", "reject")
@@ -205,8 +205,8 @@ struct AyameLiveTests {
         try await withLiveServer { bench, port, _ in
             try await Self.call(to: port) { alice, aliceInput, _, bobInput in
                 let hall = try #require(ChannelName("call"))
-                #expect(try await bench.rooms.block(Block(.user("nobody"))).isEmpty)
-                #expect(try await bench.rooms.block(Block(.stream(hall))).count == 2)
+                #expect(try await bench.directory.block(Block(.user("nobody"))).isEmpty)
+                #expect(try await bench.directory.block(Block(.stream(hall))).count == 2)
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "STREAM-BLOCKED"))
                 #expect(try await bobInput.close() == WebSocketClose(1000, "STREAM-BLOCKED"))
@@ -214,12 +214,12 @@ struct AyameLiveTests {
                     try await carol.send(Self.register)
                     #expect(try await carolInput.message("reject")["reason"] == "STREAM-BLOCKED")
                 }
-                await bench.rooms.liftBlock(of: .stream(hall))
+                await bench.directory.liftBlock(of: .stream(hall))
             }
             try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
                 try await carol.send(Self.register)
                 _ = try await carolInput.message("accept")
-                #expect(try await bench.rooms.block(Block(.user("a"))).count == 1)
+                #expect(try await bench.directory.block(Block(.user("a"))).count == 1)
                 #expect(try await carolInput.close() == WebSocketClose(1000, "BANNED"))
             }
             try await withWebSocket(to: port, path: "/relay") { carol, carolInput in
@@ -238,7 +238,7 @@ struct AyameLiveTests {
                 try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                     try await bob.send(#"{"type":"register","roomId":"call","clientId":"b"}"#)
                     let id = try #require(try await bobInput.message("accept")["connectionId"]?.string)
-                    #expect(await bench.rooms.kick("b", from: hall).map(\.value) == [id])
+                    #expect(await bench.directory.kick("b", from: hall).map(\.value) == [id])
                     _ = try await bobInput.message("bye")
                     #expect(try await bobInput.close() == WebSocketClose(1000, "KICKED"))
                 }
@@ -248,7 +248,7 @@ struct AyameLiveTests {
             try await withWebSocket(to: port, path: "/relay") { bob, bobInput in
                 try await bob.send(#"{"type":"register","roomId":"call","clientId":"b"}"#)
                 #expect(try await bobInput.message("accept")["isExistUser"] == false)
-                #expect(await bench.rooms.terminate(hall).count == 1)
+                #expect(await bench.directory.terminate(hall).count == 1)
                 _ = try await bobInput.message("bye")
                 #expect(try await bobInput.close() == WebSocketClose(1000, "CHANNEL-TERMINATED"))
             }
@@ -285,7 +285,7 @@ struct AyameLiveTests {
             }
             var request = JoinRequest(channel: try #require(ChannelName("hall")), role: .recvonly)
             request.app = "one"
-            _ = try await bench.rooms.reserve(request)
+            _ = try await bench.directory.reserve(request)
             #expect(try await attempt("two", "hall") == "CHANNEL-OF-OTHER-APP")
             #expect(try await attempt("one", "hall") == nil)
         }
@@ -321,7 +321,7 @@ struct AyameLiveTests {
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
             }
-            try await bench.rooms.block(Block(.user("alice")))
+            try await bench.directory.block(Block(.user("alice")))
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 try await alice.send(#"{"type":"register","roomId":"call","clientId":"x","key":"alice"}"#)
                 #expect(try await aliceInput.message("reject")["reason"] == "BANNED")
@@ -376,7 +376,7 @@ struct AyameLiveTests {
                 }
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "BYE"))
-                try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+                try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
             }
         }
     }
@@ -417,12 +417,12 @@ struct AyameLiveTests {
                     let quiet = restart.replacing("a=sendrecv", with: "a=recvonly")
                     _ = try await Self.offerAgain(alice, &aliceInput, quiet)
                     let hall = try #require(ChannelName("call"))
-                    let muted = await bench.rooms.connections(in: hall).first { $0.member.clientID == "a" }?.muted
+                    let muted = await bench.directory.connections(in: hall).first { $0.member.clientID == "a" }?.muted
                     #expect(muted == [.audio, .video])
                     #expect(await bench.plane.removed.isEmpty)
                 }
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -448,7 +448,7 @@ struct AyameLiveTests {
                 #expect(reason.contains("register again"))
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -456,11 +456,11 @@ struct AyameLiveTests {
         try await withLiveServer { bench, port, _ in
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 _ = try await Self.offer(alice, &aliceInput, #","clientId":"a","media":"server""#)
-                await bench.rooms.kick("a", from: try #require(ChannelName("call")))
+                await bench.directory.kick("a", from: try #require(ChannelName("call")))
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "KICKED"))
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -473,7 +473,7 @@ struct AyameLiveTests {
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 _ = try await Self.offer(alice, &aliceInput)
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
             try await withWebSocket(to: port, path: "/relay") { alice, aliceInput in
                 try await alice.send(#"{"type":"register","roomId":"call"}"#)
                 _ = try await aliceInput.message("accept")
@@ -481,7 +481,7 @@ struct AyameLiveTests {
                 #expect(try await aliceInput.message("reject")["reason"]?.string?.isEmpty == false)
                 #expect(try await aliceInput.close() == WebSocketClose(1000, "REJECTED"))
             }
-            #expect(await bench.rooms.isEmpty)
+            #expect(await bench.directory.isEmpty)
         }
     }
 
@@ -505,7 +505,7 @@ struct AyameLiveTests {
                 await bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
                 _ = try await bobInput.message("bye")
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 

@@ -25,12 +25,19 @@ import Testing
     private static let messages: [AyameNodeMessage] = [
         .register(guest()), .relay("x", from: id), .leave(id, reason: "LEFT"),
         .accepted(id, hasPartner: true, media: .direct), .refused(id, reason: "full"),
-        .text("{\"sdp\":\"v=0\\r\\n\"}", to: id), .closed(id, code: 1001, reason: "SERVER-SHUTDOWN", sentence: "s"),
+        .text("{\"sdp\":\"v=0\\r\\n\"}", to: id), .closed(id, code: 1001, reason: "SERVER-SHUTDOWN", message: "s"),
     ]
 
     @Test(arguments: messages)
     func `a message is read as it was written`(message: AyameNodeMessage) throws {
         #expect(AyameNodeMessage(try #require(message.encoded)) == message)
+    }
+
+    @Test func `an end is written and read as by nodes of earlier builds`() throws {
+        let end = AyameNodeMessage.closed(Self.id, code: 1001, reason: "SERVER-SHUTDOWN", message: "s")
+        let earlier = #"{"closed":{"_0":"\#(Self.id)","code":1001,"reason":"SERVER-SHUTDOWN","sentence":"s"}}"#
+        #expect(AyameNodeMessage(Array(earlier.utf8)) == end)
+        #expect(String(decoding: try #require(end.encoded), as: UTF8.self).contains(#""sentence":"s""#))
     }
 
     @Test func `the longest description passes, with every character escaped`() throws {
@@ -46,8 +53,8 @@ import Testing
             .register(guest(key: String(repeating: "k", count: 8_193))), .register(guest(key: "")),
             .register(guest(at: -1)), .relay("x", from: "nobody"), .text("x", to: ""),
             .leave(id, reason: String(repeating: "r", count: 1_025)),
-            .closed(id, code: 1006, reason: "", sentence: ""),
-            .closed(id, code: 1000, reason: String(repeating: "r", count: 124), sentence: ""),
+            .closed(id, code: 1006, reason: "", message: ""),
+            .closed(id, code: 1000, reason: String(repeating: "r", count: 124), message: ""),
         ] as [AyameNodeMessage]
     )
     func `what is out of its limits is not sent`(message: AyameNodeMessage) {
@@ -67,8 +74,8 @@ import Testing
     @Test(arguments: [
         "", "{}", "[]", "nonsense", #"{"later":{}}"#, #"{"relay":{"_0":"x"}}"#,
         #"{"relay":{"_0":"x","from":"nobody"}}"#,
-        #"{"closed":{"_0":"ID","code":99999,"reason":"","sentence":""}}"#,
-        #"{"closed":{"_0":"ID","code":1,"reason":"","sentence":""}}"#,
+        #"{"closed":{"_0":"ID","code":99999,"reason":"","message":""}}"#,
+        #"{"closed":{"_0":"ID","code":1,"reason":"","message":""}}"#,
         #"{"accepted":{"_0":"ID","hasPartner":true,"media":"pigeon"}}"#,
         registering(".", at: 1), registering("r", at: -1),
     ])

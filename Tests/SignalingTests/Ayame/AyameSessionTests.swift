@@ -19,7 +19,7 @@ private struct Client {
     mutating func admit(_ decision: AyameDecision) { actions = session.admitted(decision) }
 
     /// Registers, is admitted and joins a room.
-    mutating func join(_ members: String = "", _ media: RelayMedia = .direct, lifetime: Interval? = nil) {
+    mutating func join(_ members: String = "", _ media: CallMedia = .direct, lifetime: Interval? = nil) {
         receive(#"{"type":"register","roomId":"r"\#(members)}"#)
         admit(.allowed(AyamePermission(connectionID: "c")))
         _ = session.joined(media, lifetime: lifetime, at: now)
@@ -389,7 +389,7 @@ private struct Client {
     }
 }
 
-/// Rooms with recorded clients.
+/// Channels with recorded clients.
 private final class Recorder: Sendable {
     private let texts = Mutex<[String]>([])
     private let closes = Mutex<[AyameClose]>([])
@@ -418,12 +418,12 @@ private final class Recorder: Sendable {
 }
 
 @Suite struct AyameRoomsTests {
-    private let rooms = AyameRooms()
+    private let directory = AyameRooms()
     private let clients = (0..<3).map { _ in Recorder() }
 
     private func join(_ member: AyameRooms.Member) throws -> Bool? {
         var answer: Bool?
-        let joined = rooms.join(try #require(.init("r")), member) { hasPartner, _ in answer = hasPartner }
+        let joined = directory.join(try #require(.init("r")), member) { hasPartner, _ in answer = hasPartner }
         #expect(joined == (answer == nil ? .full : .joined(.direct)))
         return answer
     }
@@ -432,14 +432,17 @@ private final class Recorder: Sendable {
         #expect(try join(clients[0].member("a")) == false)
         #expect(try join(clients[1].member("b")) == true)
         #expect(try join(clients[2].member("c")) == nil)
-        #expect(rooms.relay("x", in: try #require(.init("r")), from: "a"))
-        #expect(!rooms.relay("y", in: try #require(.init("r")), from: "c"), "a client outside the room reaches nobody")
+        #expect(directory.relay("x", in: try #require(.init("r")), from: "a"))
+        #expect(
+            !directory.relay("y", in: try #require(.init("r")), from: "c"),
+            "a client outside the room reaches nobody"
+        )
         #expect(clients.map(\.sent) == [[], ["x"], []] && clients.allSatisfy(\.closed.isEmpty))
     }
 
     @Test func `a message to nobody is dropped`() throws {
         #expect(try join(clients[0].member("a")) == false)
-        #expect(!rooms.relay("x", in: try #require(.init("r")), from: "a"))
+        #expect(!directory.relay("x", in: try #require(.init("r")), from: "a"))
         #expect(try join(clients[1].member("b")) == true)
         #expect(clients[1].sent.isEmpty)
     }
@@ -448,20 +451,20 @@ private final class Recorder: Sendable {
         let room = try #require(ChannelName("r"))
         _ = try join(clients[0].member("a"))
         _ = try join(clients[1].member("b"))
-        rooms.leave(room, "c")
-        #expect(rooms.count == 1)
-        rooms.leave(room, "a")
-        #expect(rooms.count == 0)
+        directory.leave(room, "c")
+        #expect(directory.count == 1)
+        directory.leave(room, "a")
+        #expect(directory.count == 0)
         #expect(clients[1].sent == [AyameServerMessage.bye] && clients[1].closed == [.bye])
         #expect(clients[0].sent.isEmpty && clients[0].closed.isEmpty)
-        rooms.leave(room, "b")
+        directory.leave(room, "b")
         #expect(try join(clients[2].member("d")) == false, "a new room")
     }
 
     @Test func `a standalone member gets no bye`() throws {
         _ = try join(clients[0].member("a"))
         _ = try join(clients[1].member("b", standalone: true))
-        rooms.leave(try #require(ChannelName("r")), "a")
+        directory.leave(try #require(ChannelName("r")), "a")
         #expect(clients[1].sent.isEmpty && clients[1].closed == [.bye])
     }
 
@@ -496,8 +499,8 @@ private final class Recorder: Sendable {
     ) throws {
         _ = try join(clients[0].member("a", user: "eve"))
         _ = try join(clients[1].member("b"))
-        #expect(rooms.end(by: decision) == ended)
-        #expect(rooms.count == (ended.isEmpty ? 1 : 0))
+        #expect(directory.end(by: decision) == ended)
+        #expect(directory.count == (ended.isEmpty ? 1 : 0))
         for (client, id) in zip(clients, ["a", "b"]) {
             let expected = ended.isEmpty ? [] : [ended.contains(id) ? reason : "BYE"]
             #expect(client.closed.map(\.close.reason) == expected)
@@ -507,11 +510,11 @@ private final class Recorder: Sendable {
 
     @Test func `rooms are listed with their members`() throws {
         let room = try #require(ChannelName("r"))
-        #expect(rooms.listings.isEmpty && rooms.listing(of: room) == nil)
+        #expect(directory.listings.isEmpty && directory.listing(of: room) == nil)
         _ = try join(clients[0].member("a", user: "eve", app: "live"))
         _ = try join(clients[1].member("b", standalone: true))
-        let listing = try #require(rooms.listing(of: room))
-        #expect(rooms.listings.map(\.room) == [room] && listing.media == .direct && listing.app == "live")
+        let listing = try #require(directory.listing(of: room))
+        #expect(directory.listings.map(\.room) == [room] && listing.media == .direct && listing.app == "live")
         #expect(listing.registrations.map(\.user) == ["eve", "b"])
         #expect(listing.registrations.map(\.connectionID) == ["a", "b"])
         #expect(listing.registrations.map(\.isStandalone) == [false, true])
@@ -527,46 +530,46 @@ private final class Recorder: Sendable {
     func `clients of two apps do not meet in a room`(first: String?, second: String?, isIn: Bool) throws {
         let room = try #require(ChannelName("r"))
         _ = try join(clients[0].member("a", app: first))
-        let answer = rooms.join(room, try clients[1].member("b", app: second), accept: { _, _ in })
+        let answer = directory.join(room, try clients[1].member("b", app: second), accept: { _, _ in })
         #expect(answer == (isIn ? .joined(.direct) : .refused(.appMismatch)))
-        #expect(clients[0].closed.isEmpty && rooms.listing(of: room)?.app == first ?? second)
-        rooms.leave(room, "a")
-        let next = rooms.join(room, try clients[2].member("c", app: "three"), accept: { _, _ in })
+        #expect(clients[0].closed.isEmpty && directory.listing(of: room)?.app == first ?? second)
+        directory.leave(room, "a")
+        let next = directory.join(room, try clients[2].member("c", app: "three"), accept: { _, _ in })
         #expect(next == .joined(.direct), "the room is over, and with it its app")
     }
 
     @Test func `a blocked client does not replace itself in a room`() throws {
         let identity = #","clientId":"me","key":"k""#
         _ = try join(clients[0].member("a", identity))
-        let answer = rooms.join(
+        let answer = directory.join(
             try #require(.init("r")),
             try clients[1].member("b", identity),
             refusal: { .banned(untilUnixSeconds: nil) },
             accept: { _, _ in Issue.record("it is accepted") }
         )
         #expect(answer == .refused(.banned(untilUnixSeconds: nil)))
-        #expect(rooms.count == 1 && clients[0].closed.isEmpty)
+        #expect(directory.count == 1 && clients[0].closed.isEmpty)
     }
 
     // MARK: The path of the media
 
     @Test(arguments: [
-        (RelayMedia.direct, RelayMedia.server, false, AyameRooms.Answer.joined(.direct)),
+        (CallMedia.direct, CallMedia.server, false, AyameRooms.Answer.joined(.direct)),
         (.server, .direct, false, .joined(.server)), (.server, .server, true, .joined(.server)),
         (.direct, .server, true, .otherMedia), (.server, .direct, true, .otherMedia),
     ])
     func `the first member decides, unless an operator requires something else for the second`(
-        first: RelayMedia,
-        second: RelayMedia,
+        first: CallMedia,
+        second: CallMedia,
         isRequired: Bool,
         answer: AyameRooms.Answer
     ) throws {
         let room = try #require(ChannelName("r"))
-        var accepted: [RelayMedia] = []
-        let accept = { (_: Bool, media: RelayMedia) in accepted.append(media) }
-        _ = rooms.join(room, try clients[0].member("a"), media: first, accept: accept)
+        var accepted: [CallMedia] = []
+        let accept = { (_: Bool, media: CallMedia) in accepted.append(media) }
+        _ = directory.join(room, try clients[0].member("a"), media: first, accept: accept)
         let member = try clients[1].member("b")
-        #expect(rooms.join(room, member, media: second, isMediaRequired: isRequired, accept: accept) == answer)
+        #expect(directory.join(room, member, media: second, isMediaRequired: isRequired, accept: accept) == answer)
         #expect(accepted == (answer == .otherMedia ? [first] : [first, first]))
         #expect(clients[0].closed.isEmpty)
     }

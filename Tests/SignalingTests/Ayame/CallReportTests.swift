@@ -26,16 +26,16 @@ final class KeptCallReports: Sendable {
 /// The reports of direct calls, and the events that are made of them.
 @Suite struct CallReportTests {
     private let kept = KeptCallReports()
-    private let rooms: AyameRooms
+    private let directory: AyameRooms
 
     init() {
-        rooms = AyameRooms { [kept] in kept.add($0) }
+        directory = AyameRooms { [kept] in kept.add($0) }
     }
 
     private func join(
         _ user: String,
         _ name: String = "call",
-        media: RelayMedia = .direct,
+        media: CallMedia = .direct,
         registration: String = ""
     ) throws {
         let fields = try JSONFields(JSONValue(parsing: #"{"roomId":"call"\#(registration)}"#))
@@ -49,7 +49,7 @@ final class KeptCallReports: Sendable {
             send: { _ in },
             close: { _ in }
         )
-        _ = rooms.join(try #require(ChannelName(name)), member, media: media, accept: { _, _ in })
+        _ = directory.join(try #require(ChannelName(name)), member, media: media, accept: { _, _ in })
     }
 
     private func connectionID(of user: String) throws -> String {
@@ -61,16 +61,16 @@ final class KeptCallReports: Sendable {
         try join("bob")
         try join("carol")
         let room = try #require(ChannelName("call"))
-        rooms.leave(room, try connectionID(of: "bob"), reason: "PONG-TIMEOUT")
+        directory.leave(room, try connectionID(of: "bob"), reason: "PONG-TIMEOUT")
         #expect(
             kept.words == ["opened", "joined alice", "joined bob", "left alice BYE", "left bob PONG-TIMEOUT", "closed"]
         )
-        rooms.leave(room, try connectionID(of: "alice"))
+        directory.leave(room, try connectionID(of: "alice"))
         #expect(kept.words.count == 6)
         #expect(Set(kept.all.map(\.session)).count == 1 && kept.all.allSatisfy { $0.room == room })
         try join("alice")
         #expect(Set(kept.all.map(\.session)).count == 2, "a new room")
-        rooms.leave(room, try connectionID(of: "alice"))
+        directory.leave(room, try connectionID(of: "alice"))
         #expect(kept.words.suffix(2) == ["left alice LEFT", "closed"])
     }
 
@@ -83,16 +83,16 @@ final class KeptCallReports: Sendable {
             kept.words.dropFirst(3) == ["left alice REPLACED", "left bob BYE", "closed", "opened", "joined alice"]
         )
         try join("bob")
-        _ = rooms.end(by: .kicked("bob", from: room))
+        _ = directory.end(by: .kicked("bob", from: room))
         #expect(kept.words.suffix(3) == ["left alice BYE", "left bob KICKED", "closed"])
     }
 
     @Test func `a call whose media passes the node has only the reports of its channel`() throws {
         try join("alice", media: .server)
         try join("bob")
-        rooms.leave(try #require(ChannelName("call")), "nobody")
-        _ = rooms.end(by: .terminated(try #require(ChannelName("call"))))
-        #expect(kept.all.isEmpty && rooms.count == 0)
+        directory.leave(try #require(ChannelName("call")), "nobody")
+        _ = directory.end(by: .terminated(try #require(ChannelName("call"))))
+        #expect(kept.all.isEmpty && directory.count == 0)
     }
 
     @Test func `subscriptions get the events of calls, marked as those of the relay`() async throws {
@@ -111,7 +111,7 @@ final class KeptCallReports: Sendable {
         )
         try join("alice")
         try join("bob", "other")
-        rooms.leave(room, try connectionID(of: "alice"))
+        directory.leave(room, try connectionID(of: "alice"))
         for report in kept.all { subscriptions.take(report) }
         let run = Task { await subscriptions.run() }
         let posts = await transport.first(4).map(\.body)
@@ -139,7 +139,7 @@ final class KeptCallReports: Sendable {
             logger: SignalingBench.quiet
         )
         try join("alice")
-        rooms.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
+        directory.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
         for report in kept.all { webhooks.take(report) }
         let run = Task { await webhooks.run() }
         let posts = await transport.first(4).map(\.body)

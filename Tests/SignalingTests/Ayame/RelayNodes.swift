@@ -45,8 +45,8 @@ final class RelayNodes: Sendable {
         acceptTimeout: Duration = .seconds(3_600),
         onReport: KeptCallReports? = nil
     ) -> AyameCalls {
-        let rooms = AyameRooms { onReport?.add($0) }
-        let calls = AyameCalls(rooms, cluster: cluster(of: node), acceptTimeout: acceptTimeout)
+        let directory = AyameRooms { onReport?.add($0) }
+        let calls = AyameCalls(directory, cluster: cluster(of: node), acceptTimeout: acceptTimeout)
         set(calls, at: node)
         return calls
     }
@@ -189,7 +189,7 @@ final class RelayClient: Sendable {
         key: String? = nil,
         standalone: Bool = false,
         app: String? = nil,
-        media: RelayMedia = .direct,
+        media: CallMedia = .direct,
         isMediaRequired: Bool = false,
         refusal: @escaping @Sendable () -> RoomError? = { nil }
     ) async throws -> AyameRooms.Answer {

@@ -2,6 +2,7 @@ import HTTPTypes
 import HummingbirdTesting
 import JSON
 import MediaTypes
+import Room
 import Testing
 
 @testable import Signaling

@@ -127,10 +127,10 @@ struct SessionForwardingTests {
     @Test func `a session is changed, read and ended through another node, and nothing else is`() async throws {
         let (a, b) = (JoinedNodes(FakeSignalingCluster.own), JoinedNodes(FakeSignalingCluster.other))
         let nodes = FakeCluster()
-        let first = try SignalingBench(cluster: a, rooms: nodes.seen(from: a.incarnation))
-        let second = try SignalingBench(cluster: b, rooms: nodes.seen(from: b.incarnation))
-        nodes.add(first.rooms, as: a.incarnation)
-        nodes.add(second.rooms, as: b.incarnation)
+        let first = try SignalingBench(cluster: a, directory: nodes.seen(from: a.incarnation))
+        let second = try SignalingBench(cluster: b, directory: nodes.seen(from: b.incarnation))
+        nodes.add(first.directory, as: a.incarnation)
+        nodes.add(second.directory, as: b.incarnation)
         b.connect(to: first.server)
         try await first.test { own in
             let session = try await own.publish()
@@ -164,27 +164,27 @@ struct SessionForwardingTests {
     @Test func `a connection of another node is listed with its statistics and its node`() async throws {
         let (a, b) = (JoinedNodes(FakeSignalingCluster.own), JoinedNodes(FakeSignalingCluster.other))
         let nodes = FakeCluster()
-        let benches = try [a, b].map { try SignalingBench(cluster: $0, rooms: nodes.seen(from: $0.incarnation)) }
+        let benches = try [a, b].map { try SignalingBench(cluster: $0, directory: nodes.seen(from: $0.incarnation)) }
         let apis = zip(benches, [a, b]).map { bench, node in
             AdminAPI(
-                rooms: bench.rooms,
+                directory: bench.directory,
                 statistics: SignalingStatistics(),
                 clientStatistics: ClientStatistics(),
                 node: NodeIdentity(name: node.incarnation == a.incarnation ? "a" : "b"),
                 cluster: node
             )
         }
-        for (bench, node) in zip(benches, [a, b]) { nodes.add(bench.rooms, as: node.incarnation) }
+        for (bench, node) in zip(benches, [a, b]) { nodes.add(bench.directory, as: node.incarnation) }
         try await benches[0].test { first in
             _ = try await first.publish()
             let publisher = try #require(await benches[0].plane.peers.keys.first)
             await benches[0].plane.report(.connected(over: .udp), from: publisher)
-            await benches[0].rooms.takeEvents()
+            await benches[0].directory.takeEvents()
             try await benches[1].test { second in
                 _ = try await second.watch()
                 await nodes.settle()
                 let lobby = try #require(ChannelName("lobby"))
-                let ofOthers = await benches[1].rooms.connections(in: lobby).filter { $0.node == a.incarnation }
+                let ofOthers = await benches[1].directory.connections(in: lobby).filter { $0.node == a.incarnation }
                 let connection = try #require(ofOthers.first)
                 await benches[0].plane.setStatistics(PeerStatistics(isConnected: true), of: publisher)
                 for (isReached, name) in [(false, ""), (true, "a")] {

@@ -48,18 +48,18 @@ struct RedirectionTests {
         let bench = try SignalingBench(cluster: cluster)
         try await bench.test { http in
             _ = try await http.publish()
-            bench.rooms.setDrainStage(.newChannels)
+            bench.directory.setDrainStage(.newChannels)
             cluster.change { $0.redirects = [.draining: FakeSignalingCluster.address] }
             #expect(try await http.post("/whip/other", Offers.publish).status == .temporaryRedirect)
             #expect(try await http.post("/whep/lobby", Offers.watch).status == .created)
-            bench.rooms.setDrainStage(.newcomers)
+            bench.directory.setDrainStage(.newcomers)
             #expect(try await http.post("/whep/lobby", Offers.watch).status == .temporaryRedirect)
             let refused = try await http.post("/whep/lobby?redirected=1", Offers.watch)
             #expect(refused.status == .serviceUnavailable && refused.headers[.retryAfter] == "5")
             cluster.change { $0.redirects = [:] }
             #expect(try await http.post("/whep/lobby", Offers.watch).status == .serviceUnavailable)
-            bench.rooms.setDrainStage(.none)
-            await bench.rooms.setMode(.blockNewSessions)
+            bench.directory.setDrainStage(.none)
+            await bench.directory.setMode(.blockNewSessions)
             #expect(try await http.post("/whip/other", Offers.publish).status == .serviceUnavailable)
             #expect(cluster.asked == [.newcomer, .draining, .newcomer, .draining, .draining, .draining])
         }
@@ -77,10 +77,10 @@ struct RedirectionTests {
             let refused = try await http.post("/whep/lobby", Offers.watch)
             #expect(refused.status == .serviceUnavailable)
             #expect((1...5).contains(try #require(refused.headers[.retryAfter].flatMap { Int($0) })))
-            bench.rooms.setDrainStage(.newcomers)
+            bench.directory.setDrainStage(.newcomers)
             let draining = try await http.post("/whep/lobby", Offers.watch)
             #expect(draining.text.contains("about to stop"), "the rooms say why")
-            bench.rooms.setDrainStage(.none)
+            bench.directory.setDrainStage(.none)
             clock.advance(seconds: 1)
             _ = try await http.watch()
         }

@@ -60,7 +60,7 @@ struct KeySetClientTests {
             try await Self.withKeySet(at: url) { keys in
                 let first = await keys.refresh()
                 let second = await keys.refresh()
-                #expect(first == nil && second?.sentence.contains(reason) == true, "\(second?.sentence ?? "")")
+                #expect(first == nil && second?.message.contains(reason) == true, "\(second?.message ?? "")")
                 #expect(keys.keys.count == 1 && keys.counts.failed == 1 && keys.counts.fetched == 1)
             }
             #expect(seen().count == 2)
@@ -71,7 +71,7 @@ struct KeySetClientTests {
         // Port 1 has no server.
         try await Self.withKeySet(at: "http://127.0.0.1:1/keys") { keys in
             let failure = await keys.refresh()
-            #expect(failure?.sentence.hasPrefix("The connection failed") == true && keys.keys.isEmpty)
+            #expect(failure?.message.hasPrefix("The connection failed") == true && keys.keys.isEmpty)
         }
     }
 }

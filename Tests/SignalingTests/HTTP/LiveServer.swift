@@ -42,7 +42,7 @@ func withLiveServer<Value: Sendable>(
         onCallReport: onCallReport
     ) { announce.yield($0) }
     let group = ServiceGroup(
-        services: [RoomsService(bench.rooms), bench.server],
+        services: [RoomsService(bench.directory), bench.server],
         gracefulShutdownSignals: [],
         logger: SignalingBench.quiet
     )

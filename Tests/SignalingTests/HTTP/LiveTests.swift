@@ -182,10 +182,10 @@ struct EventStreamTests {
             try await withConnection(to: port) { client, input in
                 try await client.send(Self.request)
                 _ = await input.read(until: "\n\n")
-                #expect(await bench.rooms.counts.listeners == 1)
+                #expect(await bench.directory.counts.listeners == 1)
             }
             // The connection's end travels through the loopback: there is no event to wait for.
-            try await eventually("no listener is left") { await bench.rooms.counts.listeners == 0 }
+            try await eventually("no listener is left") { await bench.directory.counts.listeners == 0 }
             await bench.expectNothingLeft()
         }
     }
@@ -218,7 +218,7 @@ struct EventStreamTests {
                 #expect(await input.read(until: "0\r\n\r\n").hasSuffix("0\r\n\r\n"))
                 #expect(Date().timeIntervalSince1970 >= Double(expiry))
             }
-            try await eventually("no listener is left") { await bench.rooms.counts.listeners == 0 }
+            try await eventually("no listener is left") { await bench.directory.counts.listeners == 0 }
         }
     }
 
@@ -240,7 +240,7 @@ struct EventStreamTests {
                 await group.triggerGracefulShutdown()
                 _ = await input.readToEnd()
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
             await bench.expectNothingLeft()
             await #expect(throws: (any Error).self) { try await withConnection(to: port) { _, _ in } }
         }
@@ -250,12 +250,12 @@ struct EventStreamTests {
         try await withLiveServer { bench, port, _ in
             let second = PublicServer(
                 configuration: SignalingConfiguration(port: port),
-                rooms: bench.rooms,
+                directory: bench.directory,
                 authorizer: OpenAuthorizer(),
                 logger: SignalingBench.quiet
             )
             let error = await #expect(throws: ServerStartError.self) { try await second.run() }
-            #expect(error?.sentence.contains("Cannot listen on 127.0.0.1:\(port)") == true)
+            #expect(error?.message.contains("Cannot listen on 127.0.0.1:\(port)") == true)
         }
     }
 }

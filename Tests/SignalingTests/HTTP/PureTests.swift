@@ -46,14 +46,14 @@ struct RequestTargetTests {
     func `a path's channel has a name that addresses can hold`(endpoint: String, name: String) {
         let failure = #expect(throws: HTTPFailure.self) { _ = try Route(target: RequestTarget("/\(endpoint)/\(name)")) }
         #expect(failure?.status == .badRequest)
-        #expect(failure?.sentence == "A channel name \(ChannelName.rule).")
+        #expect(failure?.message == "A channel name \(ChannelName.rule).")
     }
 
     @Test(arguments: ["whip", "whep"])
     func `a path without a channel is answered with the path that has one`(endpoint: String) {
         let failure = #expect(throws: HTTPFailure.self) { _ = try Route(target: RequestTarget("/\(endpoint)")) }
         #expect(failure?.status == .notFound)
-        #expect(failure?.sentence.contains("write /\(endpoint)/CHANNEL.") == true)
+        #expect(failure?.message.contains("write /\(endpoint)/CHANNEL.") == true)
     }
 }
 

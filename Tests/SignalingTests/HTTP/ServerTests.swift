@@ -107,13 +107,13 @@ struct AdminTests {
     }
 
     @Test func `metrics, health and readiness are served`() async throws {
-        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()])
         let server = AdminServer(
             host: "127.0.0.1",
             port: 0,
             logger: SignalingBench.quiet,
             metrics: { "nagare_rooms 0\n" },
-            whyNotReady: { await rooms.isDraining ? "it drains" : nil }
+            whyNotReady: { await directory.isDraining ? "it drains" : nil }
         )
         try await server.testable.test(.router) { client in
             let http = HTTPTester(client: client)
@@ -126,7 +126,7 @@ struct AdminTests {
             #expect(try await http.send(.get, "/").status == .notFound)
             #expect(try await http.send(.post, "/metrics").status == .methodNotAllowed)
             #expect(try await http.send(.get, "/livez").status == .ok)
-            await rooms.startDraining()
+            await directory.startDraining()
             let answer = try await http.send(.get, "/readyz")
             #expect(answer.status == .serviceUnavailable && answer.text == "it drains\n")
             #expect(try await http.send(.get, "/healthz").status == .ok)

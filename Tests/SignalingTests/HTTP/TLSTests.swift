@@ -28,10 +28,10 @@ struct TLSTests {
             chain: PEMFile(path: "certificate.pem", contents: Array(certificate.utf8)),
             key: PEMFile(path: "key.pem", contents: Array(key.utf8))
         )
-        let rooms = Rooms(planes: [FakeMediaPlane()])
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()])
         let server = PublicServer(
             configuration: SignalingConfiguration(port: 0, certificate: https, sharedTURN: sharedTURN),
-            rooms: rooms,
+            directory: directory,
             authorizer: OpenAuthorizer(),
             logger: SignalingBench.quiet,
             onRunning: onRunning
@@ -43,7 +43,7 @@ struct TLSTests {
         let error = await #expect(throws: ServerStartError.self) {
             try await withServer(certificate: TestCertificate.chain, key: TestCertificate.otherKey) { _, _ in }
         }
-        #expect(error?.sentence.contains("do not belong together") == true)
+        #expect(error?.message.contains("do not belong together") == true)
     }
 
     @Test(arguments: ["", "garbage"])
@@ -51,11 +51,11 @@ struct TLSTests {
         let first = await #expect(throws: ServerStartError.self) {
             try await withServer(certificate: text, key: TestCertificate.key) { _, _ in }
         }
-        #expect(first?.sentence.contains("certificate.pem") == true)
+        #expect(first?.message.contains("certificate.pem") == true)
         let second = await #expect(throws: ServerStartError.self) {
             try await withServer(certificate: TestCertificate.chain, key: text) { _, _ in }
         }
-        #expect(second?.sentence.contains("key.pem") == true)
+        #expect(second?.message.contains("key.pem") == true)
     }
 
     /// Runs the body against a server that listens with the certificate.

@@ -21,13 +21,13 @@ import Testing
     @Test(arguments: ["", "no certificate", TestCertificate.key])
     func `a file without certificates is refused with what to write`(text: String) {
         let error = #expect(throws: ServerStartError.self) { try Self.authorities(text) }
-        #expect(error?.sentence.contains("Name a file of certificates in PEM format") == true)
+        #expect(error?.message.contains("Name a file of certificates in PEM format") == true)
     }
 
     @Test func `a file that is not there is refused with its name`() {
         let error = #expect(throws: ServerStartError.self) {
             try TrustedAuthorities(path: "/nowhere/ca.pem", for: "webhooks")
         }
-        #expect(error?.sentence.hasPrefix("The certificates for webhooks, /nowhere/ca.pem, cannot be read") == true)
+        #expect(error?.message.hasPrefix("The certificates for webhooks, /nowhere/ca.pem, cannot be read") == true)
     }
 }

@@ -38,7 +38,7 @@ struct KickedPlaceTests {
         let limits = RoomLimits(resumeGrace: .seconds(3600))
         try await withLiveServer(limits: limits) { bench, port, _ in
             let api = AdminAPI(
-                rooms: bench.rooms,
+                directory: bench.directory,
                 statistics: SignalingStatistics(),
                 clientStatistics: ClientStatistics(),
                 relayCalls: bench.relayCalls
@@ -55,7 +55,7 @@ struct KickedPlaceTests {
             let token = try await Self.interrupted(bench, port)
             let room = try #require(ChannelName("room"))
             try await eventually("the member is interrupted") {
-                await bench.rooms.places(in: room).first?.state == .interrupted
+                await bench.directory.places(in: room).first?.state == .interrupted
             }
             try await server.testable.test(.live) { operators in
                 let path = "/v1/channels/room/members/alice"
@@ -75,7 +75,7 @@ struct KickedPlaceTests {
                 try await client.send(Self.connect("{}"))
                 _ = try await input.message("offer")
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 }

@@ -102,7 +102,7 @@ import Testing
             for number in 0..<1_024 {
                 let selection = SubscriptionSelection(user: "user\(number)")
                 let command = ChannelCommand.subscribe(false, to: selection, receiver: .user("alice"))
-                try await bench.bench.rooms.perform(command, in: lobby, by: .operator)
+                try await bench.bench.directory.perform(command, in: lobby, by: .operator)
             }
             let body: JSONValue = ["subscribed": false, "user_id": "bob"]
             #expect(try bench.problem(await bench.send(.post, Self.path, body)) == .subscriptionsFull)

@@ -34,25 +34,25 @@ import Wire
     @Test func `a member whose connection is lost is listed while its place is kept, and a kick ends it`() async throws
     {
         try await OperatorsBench.run { bench in
-            let rooms = bench.bench.rooms
+            let directory = bench.bench.directory
             _ = try await bench.publish(as: "alice")
             let path = "/v1/channels/lobby/members/alice"
             let connecting = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connecting?["state"] == "connecting" && connecting?["connected"] == false)
             await bench.bench.plane.report(.connected(over: .udp), from: PeerID(rawValue: 1))
-            await rooms.takeEvents()
+            await directory.takeEvents()
             let connected = try await bench.call(.get, path)["connections"]?.array?.first
             #expect(connected?["state"] == "connected" && connected?["connected"] == true)
             #expect(connected?["place_ends_at"] == nil)
-            let before = rooms.unixSeconds
+            let before = directory.unixSeconds
             await bench.bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
-            await rooms.takeEvents()
+            await directory.takeEvents()
             let member = try await bench.call(.get, path)
             let lost = try #require(member["connections"]?.array?.first)
             #expect(lost["state"] == "interrupted" && lost["connected"] == false)
             let end = Int64(try #require(lost["place_ends_at"]?.integer))
             // The monotonic and the real-time second change at different times.
-            #expect((before + 14...rooms.unixSeconds + 16).contains(end))
+            #expect((before + 14...directory.unixSeconds + 16).contains(end))
             #expect(try await bench.call(.get, "/v1/channels/lobby/members")["members"]?.array == [member])
             #expect(try await bench.call(.get, "/v1/channels/lobby")["members"] == 1)
             #expect(try await bench.call(.post, "\(path)/kick") == ["ended": 1])
@@ -125,10 +125,10 @@ import Wire
         try await OperatorsBench.run { bench in
             _ = try await bench.publish(as: "alice")
             #expect(try bench.problem(await bench.send(.get, path)) == .blockUnknown)
-            let before = bench.bench.rooms.unixSeconds
+            let before = bench.bench.directory.unixSeconds
             let answer = try await bench.call(.put, path, ["seconds": 100])
             let until = try #require(answer["until"]?.integer)
-            let after = bench.bench.rooms.unixSeconds
+            let after = bench.bench.directory.unixSeconds
             #expect(answer["ended"] == 1 && (before + 100...after + 100).contains(Int64(until)))
             let block = try await bench.call(.get, path)
             #expect(block["until"]?.integer == until)
@@ -180,7 +180,7 @@ import Wire
         try await OperatorsBench.run { bench in
             var host = JoinRequest(channel: try #require(ChannelName("lobby")), role: .recvonly)
             host.options = MemberOptions(profile: .interactive)
-            _ = try await bench.bench.rooms.reserve(host)
+            _ = try await bench.bench.directory.reserve(host)
             let session = try await bench.publish(as: "alice")
             let path = "/v1/channels/lobby/members/alice/role"
             #expect(try await bench.call(.post, path, ["role": "audience"]) == ["changed": 1])
@@ -213,7 +213,7 @@ import Wire
             let answer = try await bench.call(.post, "/v1/tokens", request)
             let url = try #require(answer["url"]?.string)
             #expect(url.hasPrefix("https://host/whip/lobby?auth_key="))
-            #expect((answer["expires_at"]?.integer ?? 0) > Int(bench.bench.rooms.unixSeconds))
+            #expect((answer["expires_at"]?.integer ?? 0) > Int(bench.bench.directory.unixSeconds))
             let path = String(url.dropFirst("https://host".count))
             #expect(try await bench.clients.post(path, Offers.publish).status == .created)
         }
@@ -494,12 +494,12 @@ import Wire
             let answer = try await bench.call(.post, "/v1/reload")
             #expect(answer == ["changed": [], "needs_restart": []])
         }
-        let failure = ReloadFailure(sentence: "chain.pem cannot be read.")
+        let failure = ReloadFailure(message: "chain.pem cannot be read.")
         let failed: ReloadAction = { () throws(ReloadFailure) in throw failure }
         try await OperatorsBench.run(reload: failed) { bench in
             let response = try await bench.send(.post, "/v1/reload")
             #expect(response.status == .conflict)
-            #expect(response.text.contains(failure.sentence))
+            #expect(response.text.contains(failure.message))
             #expect(try bench.problem(response) == .reloadFailed)
         }
     }

@@ -55,13 +55,13 @@ struct OperatorsBench {
         let bench = try SignalingBench(limits: limits, authorizer: authorizer, relayCluster: relayCluster)
         let clock = TestClock()
         let drain = NodeDrain(
-            rooms: bench.rooms,
+            directory: bench.directory,
             relayCalls: bench.relayCalls,
             logger: SignalingBench.quiet,
             now: { clock.now }
         )
         let admin = AdminAPI(
-            rooms: bench.rooms,
+            directory: bench.directory,
             statistics: SignalingStatistics(),
             clientStatistics: ClientStatistics(),
             keys: keys,

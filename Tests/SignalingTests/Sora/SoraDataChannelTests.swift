@@ -304,7 +304,7 @@ import Wire
     )
     func `the log says which channel a client was ended for, and why`(violation: DataViolation, words: String) {
         let close = SoraClose(violation, on: "stats")
-        #expect(close.sentence.contains("data channel stats") && close.sentence.contains(words))
+        #expect(close.message.contains("data channel stats") && close.message.contains(words))
         #expect(close.limit == (violation == .rate ? .clientMessageRate : .dataMessage))
     }
 

@@ -77,7 +77,7 @@ struct SoraLiveTests {
                 let destroyed = try await aliceInput.event("connection.destroyed")
                 #expect(destroyed["connection_id"] == .string(bobID) && destroyed["channel_connections"] == 1)
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -93,7 +93,7 @@ struct SoraLiveTests {
                             guard try await input.frame()?.opcode == .text else { return false }
                             // The others are refused while this one has its place.
                             try await eventually("nine clients are refused") {
-                                await bench.rooms.admissions.refused[.channelFull] == 9
+                                await bench.directory.admissions.refused[.channelFull] == 9
                             }
                             return true
                         }
@@ -102,7 +102,7 @@ struct SoraLiveTests {
                 return try await group.reduce(0) { $0 + ($1 ? 1 : 0) }
             }
             #expect(offers == 1)
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
             try await withWebSocket(to: port) { first, firstInput in
                 _ = try await Self.join(first, &firstInput)
                 for _ in 0..<4 {
@@ -147,7 +147,7 @@ struct SoraLiveTests {
                 try await Self.connect(1, bench)
                 _ = try await input.event("connection.created")
             }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -185,7 +185,7 @@ struct SoraLiveTests {
                 #expect(close == row.close)
             }
             try await withWebSocket(to: port) { client, input in _ = try await Self.join(client, &input) }
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 
@@ -251,7 +251,7 @@ struct SoraLiveTests {
                 try await Self.connect(1, bench)
                 _ = try await input.event("connection.created")
                 let id = try #require(ParticipantID(offer["connection_id"]?.string ?? ""))
-                _ = await bench.rooms.end(id, reason: .disconnectedByOperator)
+                _ = await bench.directory.end(id, reason: .disconnectedByOperator)
                 let close = try await input.close()
                 #expect(close == WebSocketClose(1000, "DISCONNECTED-API"))
             }
@@ -311,7 +311,7 @@ struct SoraLiveTests {
                 try await group.waitForAll()
             }
             try await peers.value
-            try await eventually("nobody is left in the rooms") { await bench.rooms.isEmpty }
+            try await eventually("nobody is left in the rooms") { await bench.directory.isEmpty }
         }
     }
 }

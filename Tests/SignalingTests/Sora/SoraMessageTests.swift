@@ -124,7 +124,7 @@ import Wire
     func `an invalid message is refused`(text: String, reason: SoraClose.Reason) throws {
         let close = try #require(Self.close(text))
         #expect(close.close == WebSocketClose(4490, reason.rawValue))
-        #expect(close.sentence.hasSuffix("."))
+        #expect(close.message.hasSuffix("."))
     }
 
     static let wrongFields: [(String, SoraClose.Reason)] = [
@@ -152,8 +152,8 @@ import Wire
         reason: SoraClose.Reason
     ) throws {
         let error = try #require(throws: SoraClose.self) { try Self.connect(members) }
-        #expect(error.close.reason == reason.rawValue, "\(error.sentence)")
-        #expect(!error.sentence.contains("secret"))
+        #expect(error.close.reason == reason.rawValue, "\(error.message)")
+        #expect(!error.message.contains("secret"))
     }
 
     @Test func `metadata is bounded`() throws {

@@ -434,7 +434,7 @@ import Wire
             bench.take(bench.state.admitted(.allowed(Grants()), id: SoraBench.id, at: bench.now))
             bench.take(bench.state.refused(error, at: bench.now))
             #expect(bench.close?.close == WebSocketClose(4490, "INTERNAL-ERROR"))
-            #expect(bench.close?.sentence.hasSuffix(".") == true)
+            #expect(bench.close?.message.hasSuffix(".") == true)
         }
     }
 
@@ -483,7 +483,7 @@ import Wire
         }
         #expect(bench.close == nil && bench.rest.isEmpty, "neither too late nor recorded")
         for _ in 0..<1_100 { bench.take(bench.state.received(text, isRead: false, at: bench.now)) }
-        #expect(bench.close?.sentence.contains("rate limit") == true, "they count for the client's own budget")
+        #expect(bench.close?.message.contains("rate limit") == true, "they count for the client's own budget")
         #expect(bench.close?.limit == .clientMessageRate)
     }
 
@@ -510,7 +510,7 @@ import Wire
         for _ in 0..<3 { bench.receive(text) }
         #expect(bench.close == nil)
         bench.receive(text)
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.sentence.contains("rate limit") == true)
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.message.contains("rate limit") == true)
     }
 
     @Test func `a message larger than every budget is refused for its size`() throws {
@@ -528,8 +528,8 @@ import Wire
             bench.receive(start + String(repeating: "a", count: length - start.utf8.count - end.utf8.count) + end)
             return bench.close
         }
-        #expect(close(128 * 1024)?.sentence.contains("is not \"connect\"") == true)
-        #expect(close(128 * 1024 + 1)?.sentence.contains("at most 131072 bytes") == true)
+        #expect(close(128 * 1024)?.message.contains("is not \"connect\"") == true)
+        #expect(close(128 * 1024 + 1)?.message.contains("at most 131072 bytes") == true)
     }
 
     // MARK: Time

@@ -175,7 +175,7 @@ struct JoinTraceTests {
             let response = try await Self.publish(http, traceparent: Self.parent)
             #expect(response.status == .created)
         }
-        await bench.rooms.shutdown()
+        await bench.directory.shutdown()
         #expect(tracer.queue.first(100).isEmpty && tracer.counts.dropped.isEmpty)
         #expect(gate.contexts.withLock { $0 } == [nil, nil])
     }

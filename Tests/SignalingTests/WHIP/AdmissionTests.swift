@@ -76,7 +76,7 @@ struct AdmissionTests {
             #expect(asked.map(\.credential?.token) == ["t", nil, nil])
             #expect(asked.first?.participant.value == publisher.participant)
             #expect(Set(asked.map(\.session)).count == 1, "all are of one session")
-            let connection = try #require(await bench.rooms.connections(in: nil).first)
+            let connection = try #require(await bench.directory.connections(in: nil).first)
             #expect(connection.member.clientID == "given" && connection.eventMetadataJSON == #"{"e":1}"#)
             #expect(connection.session == asked[0].session)
         }

@@ -28,7 +28,7 @@ struct EndpointTests {
             }
             #expect(!answer.contains("a=sendonly"))
         }
-        #expect(await bench.rooms.counts.publishers == 1)
+        #expect(await bench.directory.counts.publishers == 1)
         #expect(await bench.plane.peers.count == 1)
     }
 
@@ -47,7 +47,7 @@ struct EndpointTests {
             )
             #expect(streams.count == 1)
         }
-        #expect(await bench.rooms.counts.viewers == 1)
+        #expect(await bench.directory.counts.viewers == 1)
     }
 
     @Test(arguments: [TURNAnnouncement.off, .auto, .on])
@@ -70,7 +70,7 @@ struct EndpointTests {
             }
         }
         #expect(await bench.plane.turnPeers.count == (announcement == .on ? 2 : 0))
-        await bench.rooms.shutdown()
+        await bench.directory.shutdown()
         await bench.expectNothingLeft()
         #expect(await bench.plane.turnPeers.isEmpty)
     }
@@ -229,7 +229,7 @@ struct EndpointTests {
             _ = try await http.watch("/whep/lobby?height=360")
             _ = try await http.watch("/whep/lobby")
             await bench.report(.connected(over: .udp))
-            await bench.rooms.settle()
+            await bench.directory.settle()
             let video = await bench.plane.preferences.filter { $0.value.importance == .stage }
             let ordered = video.sorted { $0.key.peer.rawValue < $1.key.peer.rawValue }.map(\.value.height)
             #expect(ordered == [360, nil])
@@ -252,7 +252,7 @@ struct EndpointTests {
         let bench = try SignalingBench()
         try await bench.test { http in
             let session = try await http.publish()
-            await bench.rooms.startDraining()
+            await bench.directory.startDraining()
             let response = try await http.post("/whep/lobby", Offers.watch)
             #expect(response.status == .serviceUnavailable && response.headers[.retryAfter] != nil)
             #expect(try await http.patch(session, ifMatch: session.tag, Offers.trickle).status == .noContent)
@@ -278,7 +278,7 @@ struct EndpointTests {
             let request = Task { try await http.post("/whip/lobby", Offers.publish) }
             await bench.plane.waitForArrival()
             await bench.plane.report(.closed(.setupTimedOut), from: PeerID(rawValue: 1))
-            await bench.rooms.takeEvents()
+            await bench.directory.takeEvents()
             await bench.plane.openGate()
             let response = try await request.value
             #expect(response.status == .serviceUnavailable)

@@ -53,7 +53,7 @@ struct LogTests {
             let session = try OpenSession(try await http.post("/whip/a%22%20reason=none", Offers.publish))
             await bench.report(.formatUnsupported(slot: try #require(MID("0")), codec: .h265))
             #expect(try await http.send(.delete, session.path).status == .ok)
-            await bench.rooms.settle()
+            await bench.directory.settle()
             let unplayed = try #require(
                 log.entries("viewer cannot play the publisher's codec, so it sees nothing").first
             )
@@ -69,7 +69,7 @@ struct LogTests {
                 #expect(entry.fields["address"] != nil)
             }
             #expect(ended.fields["reason"] == "left" && ended.fields["seconds"].flatMap { Int($0) } != nil)
-            let place = try await bench.rooms.reserve(
+            let place = try await bench.directory.reserve(
                 JoinRequest(
                     channel: try #require(ChannelName("early")),
                     role: .sendonly,
@@ -77,7 +77,7 @@ struct LogTests {
                     network: ClientNetwork(try #require(IPAddress("192.0.2.7")))
                 )
             )
-            await bench.rooms.cancel(place)
+            await bench.directory.cancel(place)
             let early = try #require(log.entries("participant ended before it joined").first)
             #expect(early.fields["channel"] == "early" && early.fields["address"] == "192.0.2.7")
             #expect(early.fields["participant"] == place.participant.value && early.fields["reason"] != nil)
@@ -133,7 +133,7 @@ struct LogTests {
         )
         let bench = try SignalingBench(authorizer: authorizer, logger: log.logger)
         try await bench.test { http in
-            for (id, claims, status, sentence) in [
+            for (id, claims, status, message) in [
                 ("a", ["exp": 1_400_000_000], 401, "The token expired."),
                 ("b", ["nbf": 1_600_000_000], 401, "The token is not valid yet."),
                 ("c", ["channel_id": "other"], 403, "The token is for another channel."),
@@ -142,9 +142,9 @@ struct LogTests {
                 let common: [String: JSONValue] = ["channel_id": "lobby", "jti": .string(id)]
                 let token = try #require(key.token(claims: common.merging(claims) { $1 }))
                 let refused = try await http.post("/whip/lobby", Offers.publish, token: token)
-                #expect(Int(refused.status.code) == status && refused.text.contains(sentence))
+                #expect(Int(refused.status.code) == status && refused.text.contains(message))
                 let line = try #require(log.entries("token refused").last)
-                #expect(line.level == .notice && line.fields["token_id"] == id && line.fields["reason"] == sentence)
+                #expect(line.level == .notice && line.fields["token_id"] == id && line.fields["reason"] == message)
                 #expect(line.fields["address"] != nil && line.fields["action"] == "publish to lobby")
             }
             let forged = try #require(other.token(claims: ["channel_id": "lobby", "jti": "e", "exp": 1]))

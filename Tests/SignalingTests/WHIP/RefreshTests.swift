@@ -25,7 +25,7 @@ struct RefreshTests {
     }
 
     private func expiry(_ session: OpenSession, in bench: SignalingBench) async throws -> Int64? {
-        await bench.rooms.connection(of: try #require(ParticipantID(session.participant)))?.expiry?.unixSeconds
+        await bench.directory.connection(of: try #require(ParticipantID(session.participant)))?.expiry?.unixSeconds
     }
 
     @Test(arguments: ["/whip/lobby", "/whep/lobby"])

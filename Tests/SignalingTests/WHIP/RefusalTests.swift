@@ -210,7 +210,7 @@ import Testing
     func `each refusal of a publisher is told apart`(row: Case) async throws {
         let keys = try Self.keys()
         try await OperatorsBench.run(keys: keys, limits: row.limits) { bench in
-            if let subject = row.block { _ = try await bench.bench.rooms.block(Block(subject)) }
+            if let subject = row.block { _ = try await bench.bench.directory.block(Block(subject)) }
             let urls = try #require(keys.urls)
             let path = "/whip/lobby"
             let signature = { (timestamp: Int64) in
@@ -254,6 +254,6 @@ import Testing
     func `Sora clients are closed with a reason of the same kinds`(error: RoomError, reason: String) {
         let close = SoraClose(error)
         #expect(close.close == WebSocketClose(4490, reason))
-        #expect(close.sentence == HTTPFailure(error).sentence)
+        #expect(close.message == HTTPFailure(error).message)
     }
 }

@@ -46,11 +46,11 @@ struct SessionEventTests {
                     )
                 }
                 let later = Instant(nanoseconds: 3_000_000_000 * 1_000_000_000)
-                await bench.rooms.tick(at: later, unixNanoseconds: (expiry - 60) * 1_000_000_000)
+                await bench.directory.tick(at: later, unixNanoseconds: (expiry - 60) * 1_000_000_000)
                 // The quality may be reported again before.
                 let expiring = "event: token.expiring\ndata: {\"expires_at\":4000000000}\n\n"
                 #expect(await input.read(until: expiring).hasSuffix(expiring))
-                await bench.rooms.tick(at: later + Interval.seconds(100), unixNanoseconds: expiry * 1_000_000_000)
+                await bench.directory.tick(at: later + Interval.seconds(100), unixNanoseconds: expiry * 1_000_000_000)
                 let ended = "event: ended\ndata: {\"code\":33620485,\"reason\":\"TOKEN-EXPIRED\"}\n\n"
                 #expect(await input.read(until: ended).hasSuffix(ended))
                 let gone = try await bench.test { try await $0.send(.get, "\(session.path)/events") }

@@ -77,7 +77,7 @@ struct SessionOwnerTests {
     }
 
     private func expiry(_ session: OpenSession, in bench: SignalingBench) async throws -> Int64? {
-        await bench.rooms.connection(of: try #require(ParticipantID(session.participant)))?.expiry?.unixSeconds
+        await bench.directory.connection(of: try #require(ParticipantID(session.participant)))?.expiry?.unixSeconds
     }
 
     /// A client that knows the URL of a session of alice.

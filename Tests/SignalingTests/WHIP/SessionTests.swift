@@ -146,7 +146,7 @@ struct SessionTests {
             let session = try await http.publish()
             await bench.plane.lose(PeerID(rawValue: 1))
             await bench.plane.report(.closed(.consentExpired), from: PeerID(rawValue: 1))
-            await bench.rooms.takeEvents()
+            await bench.directory.takeEvents()
             #expect(try await http.send(.delete, session.path).status == .notFound)
         }
         await bench.expectNothingLeft()

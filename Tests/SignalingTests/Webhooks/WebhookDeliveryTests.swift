@@ -183,17 +183,17 @@ struct WebhookDeliveryTests {
             _ = try await http.publish()
             await bench.report(.connected(over: .tcp))
             let lobby = try #require(ChannelName("lobby"))
-            let session = try #require(await bench.rooms.channelSession(of: lobby))
+            let session = try #require(await bench.directory.channelSession(of: lobby))
             let script = Script([
                 .success("[]"), .success(#"{"forwarding_filters":[{"rules":[]}]}"#),
                 .success(#"{"spotlight_number":99}"#),
             ])
             let webhooks = Self.webhooks(script, WebhookCounters())
-            webhooks.connect(to: bench.rooms)
+            webhooks.connect(to: bench.directory)
             for _ in 0..<3 { webhooks.take(.sessionCreated(session, unixNanoseconds: 0)) }
             webhooks.take(.sessionDestroyed(session, unixNanoseconds: 0))
             try await Self.finish(webhooks)
-            #expect(try await bench.rooms.filters(of: .channel, in: lobby).map(\.name) == ["default"])
+            #expect(try await bench.directory.filters(of: .channel, in: lobby).map(\.name) == ["default"])
             #expect(script.told.last?["type"] == "session.destroyed")
             #expect(script.told.last?["session_id"] == .string(session.id.value))
         }

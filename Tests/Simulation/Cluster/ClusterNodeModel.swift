@@ -7,7 +7,7 @@ import Wire
 
 /// One run of a node of a ``ClusterWorld``: its membership, what it knows of channels at other nodes, and the channels.
 ///
-/// All decisions are the product's. What `ClusterMembership`, `ClusterNode`, `ClusterRooms` and `Channel` do around them
+/// All decisions are the product's. What `ClusterMembership`, `ClusterNode`, `ClusterChannels` and `Channel` do around them
 /// is done here without threads.
 final class ClusterNodeModel {
     enum Answer {

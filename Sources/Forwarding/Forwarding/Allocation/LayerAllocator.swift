@@ -32,9 +32,9 @@ package struct LayerAllocator: Sendable {
     private static let roomPerMille = 100
     /// And at least so many bit/s more.
     private static let roomMin = 20_000
-    /// So much is enough for costly layers, if it is so many bit/s, once the key frames of the start are over: with a tenth the layer
-    /// of 2.5 on 3 Mbit/s (Return 0.6 of the server's scorecard) comes back by chance. With less room for cheap ones the queue of
-    /// case S1 0.6 250 is half as long again.
+    /// So much is enough for costly layers, if it is so many bit/s, once the key frames of the start are over: with a tenth the
+    /// layer of 2.5 on 3 Mbit/s comes back by chance. With less room for cheap ones the queue of a start on 600 kbit/s with a
+    /// round trip of 250 ms is half as long again.
     private static let smallRoomPerMille = 75
     private static let smallRoomMin = 60_000
     private var mayHaveSmallRoom = false

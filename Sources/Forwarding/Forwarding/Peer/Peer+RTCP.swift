@@ -74,8 +74,8 @@ extension Peer {
         stream.clock.receivedReport(senderNanoseconds: senderTime, timestamp: info.rtp)
         clock.receivedReport(senderNanoseconds: senderTime, ourNanoseconds: core.ntp(at: now).nanoseconds)
         // One datagram has room for 53 reports, and each would take a place on the way to every other loop.
-        guard stream.mayRelayClock(at: now) else { return }
-        core.relayClock(of: stream)
+        guard stream.mayTransferClock(at: now) else { return }
+        core.transferClock(of: stream)
     }
 
     private func handleReportBlocks(_ packet: borrowing RTCPPacketView, at now: Instant) {

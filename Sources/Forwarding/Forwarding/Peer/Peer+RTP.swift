@@ -211,7 +211,7 @@ extension Peer {
         stream.noteArrival(description, bytes: view.bytes.byteCount, at: now)
         if description.startsKeyFrame { stream.noteKeyFrame(description, view.payload, codec: format.codec) }
         if description.frame.contains(.isScreenContent), track.noteScreenContent(description, of: stream, at: now) {
-            core.relayLayers(of: track)
+            core.transferLayers(of: track)
         }
         noteLoss(sequence, description, of: stream, format, core: core, at: now)
         if track.announcedCodec != format.codec, description.payloadLength > 0 {

@@ -117,7 +117,7 @@ extension Peer {
         for track in tracks {
             track.measureLayers(at: now)
             track.measureContent(at: now)
-            core.relayLayers(of: track)
+            core.transferLayers(of: track)
             core.reviewUnusedLayers(of: track, at: now)
         }
         rateNetwork(at: now)

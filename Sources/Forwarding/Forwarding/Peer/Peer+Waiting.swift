@@ -36,7 +36,7 @@ extension Peer {
                 continue
             }
             let decision = stream.history.withPacket(packet.sequence) { bytes, description -> SendPolicy.Decision in
-                let decision = packet.isLeftOut ? .now : egress.decision(packet, at: now)
+                let decision = packet.isDropped ? .now : egress.decision(packet, at: now)
                 if decision == .now {
                     egress.removeFirstWaiting()
                     slot.sendWaiting(packet, bytes, description, of: stream, turn, into: batch)

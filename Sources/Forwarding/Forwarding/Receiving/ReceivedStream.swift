@@ -21,7 +21,7 @@ package final class ReceivedStream {
     private var askedOriginAt: Instant?
     /// Of a mirror's stream: when its origin was last asked for a repair that has not come.
     private var repairAskedAt: Instant?
-    private var clockRelayedAt: Instant?
+    private var clockTransferredAt: Instant?
 
     private let clockRate: Int
     /// Of the newest packet.
@@ -132,7 +132,7 @@ package final class ReceivedStream {
             return
         }
         // A slot without a picture asks again while none comes.
-        if let askedOriginAt, now - askedOriginAt < RelayOrigin.requestSpacing { return }
+        if let askedOriginAt, now - askedOriginAt < TransferOrigin.requestSpacing { return }
         if origin.requestKeyFrame(of: originID) { askedOriginAt = now }
     }
 
@@ -157,10 +157,10 @@ package final class ReceivedStream {
     private static let repairPatience = Interval.milliseconds(500)
 
     /// Whether a sender report is passed on to other loops now. Browsers send one a second at most.
-    func mayRelayClock(at now: Instant) -> Bool {
+    func mayTransferClock(at now: Instant) -> Bool {
         guard !track.exports.isEmpty else { return false }
-        if let clockRelayedAt, now - clockRelayedAt < Self.clockSpacing { return false }
-        clockRelayedAt = now
+        if let clockTransferredAt, now - clockTransferredAt < Self.clockSpacing { return false }
+        clockTransferredAt = now
         return true
     }
 
@@ -251,7 +251,7 @@ package final class ReceivedStream {
     var expectedBitrate: Int { typicalBitrate > 0 ? typicalBitrate : max(rateNow, Self.presumedBitrate) }
 
     /// Of a mirror's stream: takes the dependency structure of a key frame that its origin parsed.
-    func noteRelayedStructure(_ packet: RawSpan, _ description: PacketDescription) {
+    func noteMirroredStructure(_ packet: RawSpan, _ description: PacketDescription) {
         guard description.dependencyDescriptor.isPresent else { return }
         let descriptor = packet.extracting(description.dependencyDescriptor.range)
         dependencyTemplates.readStructure(descriptor, of: description.sequence)

@@ -23,7 +23,7 @@ package final class ReceivedTrack {
     /// The slots' states in the order of `slots`: what a fan-out walks through.
     private(set) var states: ContiguousArray<UnsafeMutablePointer<SlotState>> = unsafe []
     /// Other loops that play the track, each through a mirror.
-    var exports: ContiguousArray<RelayExport> = []
+    var exports: ContiguousArray<TrackExport> = []
     /// Where the track comes from when it is another loop's.
     let origin: (any TrackOrigin)?
     /// What the track was last announced to carry; `nil` before its first packet and while it is paused.

@@ -153,8 +153,8 @@ package final class Egress {
     }
 
     func removeFirstWaiting() { waiting.removeFirst() }
-    func leaveOutWaitingMedia(of slot: SSRC, where isNeedless: (PacketReference) -> Bool = { _ in true }) {
-        waiting.leaveOutMedia(of: slot, where: isNeedless)
+    func dropWaitingMedia(of slot: SSRC, where isNeedless: (PacketReference) -> Bool = { _ in true }) {
+        waiting.dropMedia(of: slot, where: isNeedless)
     }
     func removeWaiting(of slot: SSRC) { waiting.removeAll(of: slot) }
 

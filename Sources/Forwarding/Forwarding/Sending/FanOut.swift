@@ -16,7 +16,7 @@ extension Forwarder {
 
     private func fanOutPending(at now: Instant, into batch: DatagramBatch) {
         let turn = makeTurn(at: now)
-        relayPending(at: now)
+        transferPending(at: now)
         var index = 0
         while index < pending.count {
             pending[index].with { sendBacklog(of: $0, turn, into: batch) }
@@ -50,7 +50,7 @@ extension Forwarder {
     }
 
     /// Relays pending packets to other loops before anything is encrypted here, so that the loops work in parallel.
-    private func relayPending(at now: Instant) {
+    private func transferPending(at now: Instant) {
         guard relays.hasExports else { return }
         mediaLinks.now = now
         var isRelayed = false

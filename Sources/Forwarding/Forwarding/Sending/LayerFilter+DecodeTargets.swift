@@ -18,7 +18,7 @@ extension LayerFilter {
         if decision == .forwardedLast { picture.isMarked = true }
         picture.isBegun = true
         // A receiver needs the structure of each key frame.
-        return decision == .leftOut && packet.startsKeyFrame ? .forwarded : decision
+        return decision == .dropped && packet.startsKeyFrame ? .forwarded : decision
     }
 
     /// What a decode target says about a frame.
@@ -28,7 +28,7 @@ extension LayerFilter {
         for target: UInt8
     ) -> LayerDecision {
         guard target != .max, packet.dependencies.targetCount > 0 else { return .forwarded }
-        guard packet.dependencies.indication(for: Int(target)) != .notPresent else { return .leftOut }
+        guard packet.dependencies.indication(for: Int(target)) != .notPresent else { return .dropped }
         return packet.spatialID == targets.layers(of: target).spatialID ? .forwardedLast : .forwarded
     }
 
@@ -40,7 +40,7 @@ extension LayerFilter {
         }
         if distance == 0 {
             isChainBroken = false
-        } else if decision(ofFrame: packet.frameNumber &- UInt16(distance)) == .leftOut {
+        } else if decision(ofFrame: packet.frameNumber &- UInt16(distance)) == .dropped {
             isChainBroken = true
         }
         if isChainBroken { needsKeyFrame = true }

@@ -6,7 +6,7 @@ extension LayerFilter {
     mutating func decideVP9(_ packet: PacketDescription) -> LayerDecision {
         if picture.timestamp != packet.timestamp { beginPicture(packet) }
         state.spatialIDSeen = max(state.spatialIDSeen, packet.spatialID)
-        if picture.isLeftOut { return .leftOut }
+        if picture.isDropped { return .dropped }
         let bit = Self.bit(ofSpatial: packet.spatialID)
         let refersToEarlier = packet.frame.contains(.refersToEarlier)
         if startsUpperLayer(packet) {
@@ -15,7 +15,7 @@ extension LayerFilter {
         }
         if packet.spatialID > state.spatialID || isSkipped(packet, state) || isCutOff(packet) {
             openSpatial &= ~bit
-            return .leftOut
+            return .dropped
         }
         if !refersToEarlier { openSpatial |= bit }
         if refersToEarlier, packet.spatialID > 0 {
@@ -95,7 +95,7 @@ extension LayerFilter {
                 state.spatialID = UInt8(truncatingIfNeeded: 7 &- open.leadingZeroBitCount)
             }
         }
-        picture.isLeftOut = !decideTemporalLayerVP9(packet)
+        picture.isDropped = !decideTemporalLayerVP9(packet)
         picture.stateAtBeginning = state
     }
 
@@ -121,10 +121,10 @@ extension LayerFilter {
     /// - Parameter state: what was sent at its place.
     mutating func decideLateVP9(_ packet: PacketDescription, _ state: State) -> LayerDecision {
         let layer = min(packet.temporalID, 7)
-        guard layer == 0 || (layer <= state.targetTemporalID && state.isOpen(upTo: layer)) else { return .leftOut }
+        guard layer == 0 || (layer <= state.targetTemporalID && state.isOpen(upTo: layer)) else { return .dropped }
         guard packet.spatialID <= state.spatialID, !isSkipped(packet, state) else {
             if packet.sequence.rawValue > openedAt { openSpatial &= ~Self.bit(ofSpatial: packet.spatialID) }
-            return .leftOut
+            return .dropped
         }
         return packet.spatialID == state.spatialID ? .forwardedLast : .forwarded
     }

@@ -7,7 +7,7 @@ package enum LayerDecision: UInt8, BitwiseCopyable, Sendable {
     case forwarded
     /// It is forwarded as the last frame of its picture, so its last packet has the marker.
     case forwardedLast
-    case leftOut
+    case dropped
 }
 
 /// Decides which frames of the stream that plays go out to a slot that is to be sent a part of its layers.
@@ -95,7 +95,7 @@ struct LayerFilter: BitwiseCopyable {
     struct Picture: BitwiseCopyable {
         var timestamp: RTPTimestamp?
         /// Its temporal layer is left out.
-        var isLeftOut = false
+        var isDropped = false
         /// What was sent when its temporal layer was decided.
         var stateAtBeginning: State?
         /// A frame of it came whose dependency structure is not known.
@@ -255,7 +255,7 @@ struct LayerFilter: BitwiseCopyable {
                 placed.openTemporal = begun.openTemporal
             }
         }
-        if decision == .leftOut || (decision == .forwardedLast && isLimited) { changedAt = now }
+        if decision == .dropped || (decision == .forwardedLast && isLimited) { changedAt = now }
         newestFrame &+= 1
         frames[Int(newestFrame)] = Frame(
             key: Self.key(of: packet),
@@ -284,6 +284,6 @@ struct LayerFilter: BitwiseCopyable {
             return decideLateVP9(packet, placed)
         }
         let isForwarded = if let placed { decideLate(packet, placed) } else { decideTemporalLayer(packet) }
-        return isForwarded ? .forwarded : .leftOut
+        return isForwarded ? .forwarded : .dropped
     }
 }

@@ -152,7 +152,7 @@ package struct RTPRewriter: Sendable {
     private var nextTemplateID: UInt8?
     /// The frame of the newest packet that was left out, by its timestamp and spatial layer; `nil` before the first since the
     /// source began or jumped.
-    private var leftOutFrame: UInt32?
+    private var droppedFrame: UInt32?
     /// Outgoing numbers that may stay unused now. Each packet sent allows for one more, up to `skippedMax`.
     private var skippable = RTPRewriter.skippedMax
     /// The packets sent when `skippable` was brought up to date.
@@ -370,12 +370,12 @@ package struct RTPRewriter: Sendable {
     /// reserved, as nobody knows what it is that is missing.
     /// - Returns: `false`, changing nothing, when later packets were sent or left out already. The packet may then go out, or
     ///   `leaveUnused` gives up its number.
-    package mutating func leaveOut(_ packet: PacketDescription) -> Bool {
+    package mutating func drop(_ packet: PacketDescription) -> Bool {
         guard let segment = currentSegment, let newest = output?.sequence, packet.sequence >= segment.sourceStart,
             segment.sequence(packet.sequence) > newest
         else { return false }
         let frame = packet.timestamp.rawValue &+ UInt32(packet.spatialID)
-        let isSameFrame = leftOutFrame == frame
+        let isSameFrame = droppedFrame == frame
         // What is missing between two packets of one frame is of the same frame.
         let closesMissing = isSameFrame && newest < segment.outputStart
         let sequence = closesMissing ? segment.outputStart : segment.sequence(packet.sequence)
@@ -392,11 +392,11 @@ package struct RTPRewriter: Sendable {
                 baseLayers: closesPicture && packet.tl0Offset != 0 && packet.temporalID == 0 ? 1 : 0
             )
         )
-        leftOutFrame = frame
+        droppedFrame = frame
         return true
     }
 
-    /// Gives up the number of a packet that `leaveOut` refused: a padding-only packet has to fill it, and the source packet is
+    /// Gives up the number of a packet that `drop` refused: a padding-only packet has to fill it, and the source packet is
     /// never sent under it.
     /// - Returns: the number to fill; `nil` when the packet has none.
     package mutating func leaveUnused(_ source: ExtendedSequenceNumber) -> ExtendedSequenceNumber? {
@@ -467,7 +467,7 @@ package struct RTPRewriter: Sendable {
             forgetOldest()
         }
         currentSegment = segment
-        leftOutFrame = nil
+        droppedFrame = nil
     }
 
     private mutating func forgetOldest() {

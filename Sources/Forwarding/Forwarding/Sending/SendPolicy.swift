@@ -56,13 +56,13 @@ package struct PacketReference: Equatable, Sendable {
     }
 
     /// The packet is not wanted any more. Its turn comes all the same, because numbers close over it in order.
-    mutating func leaveOut() {
-        layer = .leftOut
+    mutating func drop() {
+        layer = .dropped
         bytes = 0
     }
 
     /// The packet is left out when its turn comes, which needs no rate.
-    package var isLeftOut: Bool { layer == .leftOut }
+    package var isDropped: Bool { layer == .dropped }
 
     package var kind: SentKind { retransmits == nil ? .media : .retransmission }
 }
@@ -104,11 +104,11 @@ package struct PacketQueue: Sendable {
 
     /// Gives up the media packets of a slot that wait.
     /// - Parameter isNeedless: which of them; all by default.
-    package mutating func leaveOutMedia(
+    package mutating func dropMedia(
         of slot: SSRC,
         where isNeedless: (PacketReference) -> Bool = { _ in true }
     ) {
-        bytes -= media.leaveOutAll { $0.slot == slot && isNeedless($0) }
+        bytes -= media.dropAll { $0.slot == slot && isNeedless($0) }
     }
 
     private struct FIFO: Sendable {
@@ -152,11 +152,11 @@ package struct PacketQueue: Sendable {
         }
 
         /// - Returns: the bytes that need not leave any more.
-        mutating func leaveOutAll(where isNeedless: (PacketReference) -> Bool) -> Int {
+        mutating func dropAll(where isNeedless: (PacketReference) -> Bool) -> Int {
             var removed = 0
             for index in head..<packets.count where isNeedless(packets[index]) {
                 removed += Int(packets[index].bytes)
-                packets[index].leaveOut()
+                packets[index].drop()
             }
             return removed
         }

@@ -49,7 +49,7 @@ extension SendSlot {
     /// Sends nothing more of the stream that plays. The wanted one begins with its key frame, which may wait already.
     func stopBeforeSwitch() {
         let queued = isKeyFrameQueued ? wantedStream : nil
-        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc) { $0.stream != queued }
+        peer.transport.egress.dropWaitingMedia(of: parameters.ssrc) { $0.stream != queued }
         stopPlaying()
         if let queued { noteKeyFrameQueued(of: queued) }
     }
@@ -126,7 +126,7 @@ extension SendSlot {
         at now: Instant
     ) -> LayerDecision {
         guard let filter = unsafe state.pointee.filter, packet.payloadLength > 0 else {
-            return decided == .leftOut ? .leftOut : .forwarded
+            return decided == .dropped ? .dropped : .forwarded
         }
         let decision = decided == .undecided ? unsafe decide(packet, filter, of: stream, at: now) : decided
         removeIdleFilter(at: now)
@@ -162,7 +162,7 @@ extension SendSlot {
         let decision = unsafe filter.pointee.decision(of: packet)
         // The same SRTP index never protects two different packets (RFC 7714 §8.4).
         let isForgotten = unsafe decision == .undecided && filter.pointee.covers(packet)
-        if decision == .leftOut || (isForgotten && retransmitter.retransmitsWithoutRTX) { return nil }
+        if decision == .dropped || (isForgotten && retransmitter.retransmitsWithoutRTX) { return nil }
         return packet.adapted(to: decision)
     }
 }
@@ -175,7 +175,7 @@ extension PacketDescription {
         switch decision {
         case .undecided, .forwarded: break
         case .forwardedLast: if frame.contains(.endsFrame) { packet.marker = true }
-        case .leftOut:
+        case .dropped:
             packet.payloadLength = 0
             packet.marker = false
             packet.dependencyDescriptor = Field()

@@ -280,10 +280,10 @@ package final class SendSlot {
             slot: parameters.ssrc,
             stream: StreamID(rawValue: streamID),
             sequence: packet.pointee.description.sequence,
-            bytes: layer == .leftOut ? 0 : packet.pointee.length,
+            bytes: layer == .dropped ? 0 : packet.pointee.length,
             layer: layer
         )
-        if unsafe packet.pointee.description.startsKeyFrame, layer != .leftOut {
+        if unsafe packet.pointee.description.startsKeyFrame, layer != .dropped {
             unsafe noteKeyFrame(packet.pointee.description, of: streamID)
         }
         if unsafe isTooFarBehind(packet) {
@@ -291,7 +291,7 @@ package final class SendSlot {
             return
         }
         // What is left out needs no rate, but keeps the order.
-        let isUnasked = reference.isLeftOut && peer.transport.egress.waiting.isEmpty
+        let isUnasked = reference.isDropped && peer.transport.egress.waiting.isEmpty
         let mayLeave = isUnasked || peer.mayLeave(reference, isAudio: parameters.kind == .audio, at: turn.now)
         if mayLeave {
             unsafe forward(packet, turn, into: batch, decided: layer)
@@ -306,7 +306,7 @@ package final class SendSlot {
         if let known = keyFrame, known.stream == stream, known.timestamp == description.timestamp { return }
         keyFrame = (stream, description.timestamp)
         guard peer.transport.egress.queueDelay > Self.queueDelayBeforeKeyFrame else { return }
-        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc) {
+        peer.transport.egress.dropWaitingMedia(of: parameters.ssrc) {
             $0.stream.rawValue != stream || $0.sequence < description.sequence
         }
     }
@@ -351,7 +351,7 @@ package final class SendSlot {
 
     /// No more packets can wait. The slot goes on with the next key frame.
     func queueOverflowed(at now: Instant) {
-        peer.transport.egress.leaveOutWaitingMedia(of: parameters.ssrc)
+        peer.transport.egress.dropWaitingMedia(of: parameters.ssrc)
         guard parameters.kind == .video else { return }
         stopPlaying()
         wantKeyFrame(at: now)
@@ -394,7 +394,7 @@ package final class SendSlot {
         let streamID = unsafe StreamID(rawValue: packet.pointee.streamID)
         let stream = unsafe packet.pointee.stream.object
         if unsafe state.pointee.playing != streamID.rawValue {
-            guard decided != .leftOut, unsafe state.pointee.wanted == streamID.rawValue,
+            guard decided != .dropped, unsafe state.pointee.wanted == streamID.rawValue,
                 begin(stream, at: description, now: now)
             else { return }
         }
@@ -407,12 +407,12 @@ package final class SendSlot {
         }
         let layer = decideLayer(description, decided, of: stream, at: now)
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
-            if layer != .leftOut { peer.core.counters.drop(.tooOld) }
+            if layer != .dropped { peer.core.counters.drop(.tooOld) }
             return
         }
-        if description.payloadLength == 0 || layer == .leftOut {
-            if unsafe state.pointee.rewriter.leaveOut(description) { return }
-            if layer == .leftOut, unsafe state.pointee.rewriter.leaveUnused(description.sequence) == nil { return }
+        if description.payloadLength == 0 || layer == .dropped {
+            if unsafe state.pointee.rewriter.drop(description) { return }
+            if layer == .dropped, unsafe state.pointee.rewriter.leaveUnused(description.sequence) == nil { return }
         }
         let mapping = mapping(of: description.payloadType, in: stream.track)
         if case .unsupported(let codec) = mapping {
@@ -425,7 +425,7 @@ package final class SendSlot {
         }
         noteMapping(mapping, of: description.payloadType)
         // Under a number that is given up goes padding, in place of the packet.
-        guard unsafe state.pointee.filter != nil || layer == .leftOut else {
+        guard unsafe state.pointee.filter != nil || layer == .dropped else {
             unsafe sendNew(packet, segment, mapping, turn, into: batch)
             return
         }

@@ -24,7 +24,7 @@ public enum SDPParseError: Error, Hashable, Sendable {
 
 extension SDPParseError {
     /// One sentence for the author of the description.
-    public var sentence: String {
+    public var message: String {
         switch self {
         case .tooLarge(let byteCount):
             "The SDP has \(byteCount) bytes; at most \(SDPLimits.bytesMax) are read."

@@ -19,7 +19,7 @@ extension ControlLinks {
             shared.withLock { $0.delegate }?.received(message, from: connection.node)
         case .relay(let message):
             guard state.table.node(of: id) != nil else { return }
-            shared.withLock { $0.delegate }?.receivedRelay(message, from: connection.node)
+            shared.withLock { $0.delegate }?.receivedCallMessage(message, from: connection.node)
         case .response(let number, let body):
             questions.finish(number, body.map { .success($0) } ?? .failure(.refused), from: connection.node)
         case .request(let number, let request):

@@ -157,7 +157,7 @@ package final class ControlLinks: ChannelLinks {
 
     /// Sends a message about a room of the 1:1 relay after those before it.
     /// - Returns: `false` without a link or room in its queue.
-    package func sendRelay(_ message: [UInt8], to node: NodeID) -> Bool { send(.relay(message), to: node) }
+    package func sendCallMessage(_ message: [UInt8], to node: NodeID) -> Bool { send(.relay(message), to: node) }
 
     /// Tells the addresses of the other nodes' link listeners.
     package func setAddresses(_ known: [(instance: NodeInstance, address: String)]) {

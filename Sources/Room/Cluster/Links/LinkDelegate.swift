@@ -7,7 +7,7 @@ package protocol LinkDelegate: AnyObject, Sendable {
     func linkDead(_ instance: NodeInstance, mayReturn: Bool)
     func received(_ message: [UInt8], from node: NodeID)
     /// A message about a room of the 1:1 relay arrived.
-    func receivedRelay(_ message: [UInt8], from node: NodeID)
+    func receivedCallMessage(_ message: [UInt8], from node: NodeID)
     /// Answers a question of another node; `nil` when it cannot.
     func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]?
 }

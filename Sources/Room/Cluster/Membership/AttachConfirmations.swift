@@ -15,7 +15,7 @@ struct AttachConfirmations: Hashable, Sendable {
 
     /// When each room that was attached is due, until it ends.
     private var dueAt: [RoomName: Instant] = [:]
-    /// Those that are to come, by their times. Rooms that ended are among them.
+    /// Those that are to come, by their times. Channels that ended are among them.
     private var entries: [Entry] = []
     private var queue = AttachQueue()
 

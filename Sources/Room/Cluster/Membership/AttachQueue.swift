@@ -5,7 +5,7 @@ internal import Wire
 struct AttachQueue: Hashable, Sendable {
     /// The time over which the rooms are spread. With the heartbeat that finds out, the directory is whole in 10 s.
     static let spread = Interval.seconds(7)
-    /// Rooms are attached in batches, one in this time.
+    /// Channels are attached in batches, one in this time.
     static let batchInterval = Interval.milliseconds(100)
 
     /// In the reverse order of attaching.
@@ -34,7 +34,7 @@ struct AttachQueue: Hashable, Sendable {
             rooms.swapAt(Int.random(in: 0..<rooms.count, using: &generator), rooms.count - 1)
         }
         guard !queued.isEmpty else { return }
-        // Rooms that ended while they were queued.
+        // Channels that ended while they were queued.
         if rooms.count > 2 * queued.count + 64 {
             var kept = Set<RoomName>()
             rooms.removeAll { !queued.contains($0) || !kept.insert($0).inserted }

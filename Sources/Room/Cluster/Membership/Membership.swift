@@ -1,4 +1,5 @@
 public import MediaTypes
+import Room
 public import Wire
 
 /// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.
@@ -82,7 +83,7 @@ public struct Membership: Sendable {
     private var audit = ViewAudit()
     private var attachQueue = AttachQueue()
     private var confirmations = AttachConfirmations()
-    /// Rooms that absent nodes may have, to be attached again when those return.
+    /// Channels that absent nodes may have, to be attached again when those return.
     private var awaited: [NodeID: Set<RoomName>] = [:]
 
     /// - Parameters:
@@ -382,7 +383,7 @@ public struct Membership: Sendable {
         return view.setAbsent(answer.absent, forgotten: forgotten) || isChanged
     }
 
-    // MARK: Rooms
+    // MARK: Channels
 
     /// The rooms that wait to be attached.
     public var roomsWaiting: Int { attachQueue.count }

@@ -1,3 +1,4 @@
+internal import Room
 internal import Wire
 
 /// On which node a room begins.

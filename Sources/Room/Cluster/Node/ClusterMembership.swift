@@ -17,7 +17,7 @@ package actor ClusterMembership {
     private static let tickInterval = Duration.milliseconds(100)
     /// Attaches for newcomers that are under way at once, and as many of rooms that are told later or again.
     private static let attachesMax = 64
-    /// Rooms that ended without the store's knowledge.
+    /// Channels that ended without the store's knowledge.
     private static let undetachedMax = 10_000
     /// Such rooms that the store is told of at once.
     private static let lateDetachesMax = 16
@@ -35,7 +35,7 @@ package actor ClusterMembership {
     private var sessions: [RoomName: RoomSession] = [:]
     /// The sessions that the store has of these rooms, for a store that lost them.
     private var adopted: [RoomName: RoomSession] = [:]
-    /// Rooms that the store takes for rooms of this node, which they are no longer.
+    /// Channels that the store takes for rooms of this node, which they are no longer.
     private var undetached: Set<RoomName> = []
     private let incidents: StoreIncidents
     private var savedView: SavedView?
@@ -242,7 +242,7 @@ package actor ClusterMembership {
 
     // MARK: The node's record
 
-    package func setState(_ state: NodeRecord.State) {
+    package func setState(_ state: NodeState) {
         var record = membership.record
         record.state = state
         set(record)
@@ -266,7 +266,7 @@ package actor ClusterMembership {
         }
     }
 
-    // MARK: Rooms
+    // MARK: Channels
 
     /// Tells the store of a room.
     /// - Returns: `nil` when it does not answer in time. It is told later then.

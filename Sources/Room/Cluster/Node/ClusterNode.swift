@@ -6,8 +6,8 @@ internal import Wire
 
 /// A node of a cluster: its membership, its links, and its rooms' part in those of other nodes.
 ///
-/// Start it in this order: ``init(_:store:security:clock:incidents:logger:)``, from which ``media`` is known; then the rooms, with
-/// ``rooms`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
+/// Start it in this order: ``init(_:store:security:clock:incidents:logger:)``, from which ``media`` is known; then the
+/// channels, with ``channels`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
 package final class ClusterNode: Sendable {
     /// Answers a question that is not about channels; `nil` when it cannot.
     package typealias RequestHandler = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
@@ -19,11 +19,11 @@ package final class ClusterNode: Sendable {
         var instance: NodeInstance
         var record = NodeRecord(state: .starting)
         var answerer: RequestHandler?
-        var relay: RelayObserver?
+        var relay: CallObserver?
         /// Messages about rooms of the relay that were not understood.
         var relayMalformed: UInt64 = 0
         /// Nodes that are told of this node's channels while the store is away.
-        var keepers: Set<NodeID> = []
+        var fallbackNodes: Set<NodeID> = []
         var onLeft: (@Sendable (NodeIncarnation) -> Void)?
         var mediaOfNode: [NodeID: NodeIncarnation] = [:]
         /// The nodes by the incarnations in their locations: of those with a link, and of those in the view.
@@ -36,6 +36,8 @@ package final class ClusterNode: Sendable {
         var asked: Set<NodeID> = []
         var storeDownSeconds = 0
         var seconds: UInt64 = 0
+        /// What runs until the node stops.
+        var tasks: [Task<Void, Never>] = []
 
         /// What a node said of itself; `nil` when this run of it did not say anything yet.
         func hello(of member: ClusterView.Member) -> LinkHello? {
@@ -79,7 +81,7 @@ package final class ClusterNode: Sendable {
 
     package let configuration: ClusterConfiguration
     let membership: ClusterMembership
-    private let clusterRooms: ClusterRooms
+    private let clusterChannels: ClusterChannels
     let links: ControlLinks
     /// What all nodes of the cluster agree on.
     package let records: RecordExchange
@@ -89,7 +91,6 @@ package final class ClusterNode: Sendable {
     package let media: NodeIncarnation
     private let logger: Logger
     private let state: Mutex<State>
-    private let tasks = Mutex<[Task<Void, Never>]>([])
 
     /// Joins the cluster, as far as the store answers: an incarnation and the other nodes, or what is known of them from an
     /// earlier run. It takes three seconds at most.
@@ -125,45 +126,45 @@ package final class ClusterNode: Sendable {
         hello.publicURL = configuration.publicURL
         links = await ControlLinks(own: hello, security: security, clock: clock, logger: logger)
         let directory = Directory()
-        clusterRooms = ClusterRooms(
+        clusterChannels = ClusterChannels(
             own: configuration.node,
             links: links,
-            directory: directory,
+            hosting: directory,
             clock: clock,
             logger: logger
         )
         records = RecordExchange(own: configuration.node, clock: clock) { await directory.ask($0, of: $1) }
         self.logger = logger
         state = Mutex(State(instance: instance))
-        directory.node.withLock { $0 = Weak(self) }
+        directory.node.current = Weak(self)
         let follow = Task { [weak self] in
             for await event in events { await self?.take(event) }
         }
-        tasks.withLock { $0 = [run, follow] }
+        state.withLock { $0.tasks = [run, follow] }
         await take(.viewChanged(membership.view))
     }
 
-    /// What rooms use.
-    package var rooms: any RoomCluster { clusterRooms }
+    /// What channels use.
+    package var channels: any ChannelCluster { clusterChannels }
 
     // MARK: Life
 
     /// Opens the link listener and begins to work with the other nodes.
     /// - Parameters:
-    ///   - rooms: made with ``rooms``.
+    ///   - directory: made with ``channels``.
     ///   - measure: called about once a second.
     ///   - onLeft: a run of a node is gone, by its incarnation in locations.
     ///   - relay: takes what other nodes say of rooms of the 1:1 relay; `nil` to count it only.
     ///   - answer: answers questions of other nodes.
     /// - Throws: the system's error when the listener's address cannot be used.
     package func start(
-        _ rooms: Rooms,
+        _ directory: ChannelDirectory,
         measure: @escaping @Sendable () async -> NodeMeasurements,
         onLeft: @escaping @Sendable (NodeIncarnation) -> Void,
-        relay: RelayObserver? = nil,
+        relay: CallObserver? = nil,
         answer: @escaping RequestHandler
     ) async throws {
-        clusterRooms.attach(rooms)
+        clusterChannels.attach(directory)
         state.withLock {
             $0.answerer = answer
             $0.onLeft = onLeft
@@ -175,10 +176,10 @@ package final class ClusterNode: Sendable {
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 guard let self else { return }
                 await tick(await measure())
-                rooms.setReplaced(isFenced)
+                directory.setReplaced(isFenced)
             }
         }
-        tasks.withLock { $0.append(ticks) }
+        state.withLock { $0.tasks.append(ticks) }
     }
 
     /// Sets whether records of other nodes in the store need no signature.
@@ -187,19 +188,19 @@ package final class ClusterNode: Sendable {
     }
 
     /// Sets whether the node takes new rooms, for the other nodes.
-    package func setState(_ state: NodeRecord.State) async { await membership.setState(state) }
+    package func setState(_ state: NodeState) async { await membership.setState(state) }
 
     /// Tells the others that the node stops. Its rooms have ended before.
     package func stop() async {
         await membership.leaveStore()
-        clusterRooms.shutdown()
+        clusterChannels.shutdown()
         await links.stop()
-        for task in tasks.withLock({ $0 }) { task.cancel() }
+        for task in state.withLock({ $0.tasks }) { task.cancel() }
     }
 
     private func tick(_ measurements: NodeMeasurements) async {
         await membership.measured(measurements)
-        clusterRooms.tick()
+        clusterChannels.tick()
         let isStoreUp = await membership.isStoreUp
         let (instance, record) = (await membership.instance, await membership.record)
         let isFenced = await membership.isFenced
@@ -258,22 +259,22 @@ package final class ClusterNode: Sendable {
                 state.hellos = state.hellos.filter { view[$0.key] != nil || state.linked.contains($0.key) }
             }
             for (node, member) in view.members where member.isAbsent {
-                let before = clusterRooms.channels(of: node)
-                clusterRooms.absent(node)
+                let before = clusterChannels.channels(of: node)
+                clusterChannels.absent(node)
                 await awaitReturn(of: node, with: before)
             }
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
             // A record under this node's own name says nothing of a link.
             links.setOtherSecrets(view.otherSecrets.subtracting([configuration.node]))
         case .found(let room, let entry):
-            if let channel = ChannelName(room.rawValue) { clusterRooms.found(channel, entry) }
+            if let channel = ChannelName(room.rawValue) { clusterChannels.found(channel, entry) }
         case .returned(let instance): links.setInstance(instance)
         }
     }
 
     /// Has channels told again when an absent node returns that is not among their nodes any more.
     private func awaitReturn(of node: NodeID, with channels: [ChannelName]) async {
-        let left = Set(channels).subtracting(clusterRooms.channels(of: node))
+        let left = Set(channels).subtracting(clusterChannels.channels(of: node))
         let rooms = left.compactMap { RoomName(rawValue: $0.value) }
         if !rooms.isEmpty { await membership.attachLater(rooms, whenReturned: node) }
     }
@@ -284,16 +285,16 @@ package final class ClusterNode: Sendable {
     private func tellKeepers() async {
         let placement = await membership.placement
         var channels: [NodeID: [ChannelName]] = [:]
-        for channel in clusterRooms.sessions.keys {
+        for channel in clusterChannels.sessions.keys {
             guard let room = RoomName(rawValue: channel.value) else { continue }
             for node in placement.nodes(for: room) where node.node != configuration.node {
                 channels[node.node, default: []].append(channel)
             }
         }
-        let keepers = Set(channels.keys)
+        let fallbackNodes = Set(channels.keys)
         let added = state.withLock { state in
-            let added = keepers.subtracting(state.keepers)
-            state.keepers.formUnion(keepers)
+            let added = fallbackNodes.subtracting(state.fallbackNodes)
+            state.fallbackNodes.formUnion(fallbackNodes)
             return added
         }
         for node in added { links.want(node) }
@@ -301,11 +302,11 @@ package final class ClusterNode: Sendable {
     }
 
     private func releaseKeepers() {
-        let keepers = state.withLock { state in
-            defer { state.keepers = [] }
-            return state.keepers
+        let fallbackNodes = state.withLock { state in
+            defer { state.fallbackNodes = [] }
+            return state.fallbackNodes
         }
-        for node in keepers { links.release(node) }
+        for node in fallbackNodes { links.release(node) }
     }
 
     fileprivate func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
@@ -386,7 +387,7 @@ package final class ClusterNode: Sendable {
     }
 
     /// The number of channels of this node that so many nodes have, this one included.
-    package var channelsByNodeCount: [Int: Int] { clusterRooms.channelsByNodeCount }
+    package var channelsByNodeCount: [Int: Int] { clusterChannels.channelsByNodeCount }
 
     package var own: ClusterView.Member {
         state.withLock { ClusterView.Member(instance: $0.instance, record: $0.record) }
@@ -395,12 +396,12 @@ package final class ClusterNode: Sendable {
     /// Whether a later start with this node's name is in the cluster, and is there.
     package var isFenced: Bool { state.withLock { $0.isFenced } }
     package var linkCounters: LinkCounters { links.counters }
-    package var roomCounters: ClusterRoomsCounters {
-        var counters = clusterRooms.counters
+    package var roomCounters: ClusterChannelsCounters {
+        var counters = clusterChannels.counters
         counters.malformed &+= state.withLock { $0.relayMalformed }
         return counters
     }
-    package var channelCount: Int { clusterRooms.channelCount }
+    package var channelCount: Int { clusterChannels.channelCount }
 
     package var neighbours: [Neighbour] {
         let status = links.status
@@ -435,11 +436,11 @@ extension ClusterNode: LinkDelegate {
             state.hellos[node] = hello
             state.linked.insert(node)
         }
-        clusterRooms.linkUp(node, media: hello.media)
+        clusterChannels.linkUp(node, media: hello.media)
     }
 
     package func linkDown(_ node: NodeID) {
-        clusterRooms.linkDown(node)
+        clusterChannels.linkDown(node)
         let relay = state.withLock { state in
             state.linked.remove(node)
             return state.relay
@@ -456,18 +457,18 @@ extension ClusterNode: LinkDelegate {
             return (media, state.onLeft, state.view[node]?.isAbsent == true)
         }
         if mayReturn, !isAbsent {
-            clusterRooms.gaveUp(node)
+            clusterChannels.gaveUp(node)
         } else {
-            let before = mayReturn ? clusterRooms.channels(of: node) : []
-            clusterRooms.left(node)
+            let before = mayReturn ? clusterChannels.channels(of: node) : []
+            clusterChannels.left(node)
             if !before.isEmpty { Task { await awaitReturn(of: node, with: before) } }
         }
         if let media { onLeft?(media) }
     }
 
-    package func received(_ message: [UInt8], from node: NodeID) { clusterRooms.received(message, from: node) }
+    package func received(_ message: [UInt8], from node: NodeID) { clusterChannels.received(message, from: node) }
 
-    package func receivedRelay(_ message: [UInt8], from node: NodeID) {
+    package func receivedCallMessage(_ message: [UInt8], from node: NodeID) {
         let isUnderstood = state.withLock { $0.relay }?.received(message, node) ?? false
         if !isUnderstood { state.withLock { $0.relayMalformed &+= 1 } }
     }
@@ -476,7 +477,7 @@ extension ClusterNode: LinkDelegate {
         if request.kind == .records { return records.answer(request.body) }
         if request.kind == .hostingNodes {
             guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
-            return Array(clusterRooms.hostingNodes(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
+            return Array(clusterChannels.hostingNodes(of: channel).map(\.rawValue).joined(separator: "\n").utf8)
         }
         let (answerer, media) = state.withLock { ($0.answerer, $0.mediaOfNode[node]) }
         guard let answerer, let media else { return nil }
@@ -487,23 +488,23 @@ extension ClusterNode: LinkDelegate {
 // MARK: - The directory
 
 /// The directory of a node's rooms. It exists before the node is complete.
-private final class Directory: ChannelDirectory {
-    let node = Mutex<Weak?>(nil)
+private final class Directory: HostingDirectory {
+    let node = Replaceable<Weak?>(nil)
 
     func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
-        await node.withLock { $0?.node }?.attach(room, session: session)
+        await node.current?.node?.attach(room, session: session)
     }
 
     func detach(_ room: RoomName, session: RoomSession) async {
-        await node.withLock { $0?.node }?.detach(room, session: session)
+        await node.current?.node?.detach(room, session: session)
     }
 
     func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
-        await node.withLock { $0?.node }?.hostingNodes(of: channel) ?? []
+        await node.current?.node?.hostingNodes(of: channel) ?? []
     }
 
     func ask(_ request: LinkRequest, of other: NodeID) async -> [UInt8]? {
-        await node.withLock { $0?.node }?.askOfRecords(request, of: other)
+        await node.current?.node?.askOfRecords(request, of: other)
     }
 }
 

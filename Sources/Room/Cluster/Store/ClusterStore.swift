@@ -208,7 +208,7 @@ public struct Detach: Hashable, Sendable {
 }
 
 public struct Sweep: Hashable, Sendable {
-    /// Rooms of the node.
+    /// Channels of the node.
     public var rooms: [RoomName]
     /// The highest incarnation of each node that is gone.
     public var gone: [NodeID: NodeIncarnation]

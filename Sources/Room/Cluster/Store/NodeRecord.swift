@@ -1,19 +1,9 @@
 internal import JSON
 internal import MediaTypes
+public import Room
 
 /// What a node tells the others about itself, through the store.
 public struct NodeRecord: Hashable, Sendable {
-    public enum State: String, CaseIterable, Hashable, Sendable {
-        /// Its listeners are not up.
-        case starting
-        /// Takes new rooms and members.
-        case ready
-        /// Takes no new rooms.
-        case draining
-        /// Closes what it still has.
-        case stopping
-    }
-
     /// The most bytes of a record in the store, with its signature.
     public static let bytesMax = 400
     /// How many of them are kept for the signature: see ``RecordSigner``.
@@ -21,7 +11,7 @@ public struct NodeRecord: Hashable, Sendable {
     /// Loads are told in steps of this many per cent, so that a record seldom changes.
     public static let loadStep = 5
 
-    public var state: State
+    public var state: NodeState
     public var region = ""
     public var zone = ""
     /// Where clients reach the node's signaling, by which other nodes see that it takes clients of theirs. They are sent where the
@@ -35,7 +25,7 @@ public struct NodeRecord: Hashable, Sendable {
     public var members = 0
     public var rooms = 0
 
-    public init(state: State) { self.state = state }
+    public init(state: NodeState) { self.state = state }
 
     /// Rounds the load up to a step. What is above 100 % or no number counts as full.
     /// - Parameter fraction: 1 is as much as the node can carry.
@@ -74,7 +64,7 @@ public struct NodeRecord: Hashable, Sendable {
     /// - Returns: `nil` when the text is not a record.
     public init?(encoded text: String) {
         guard text.utf8.count <= Self.bytesMax, let value = try? JSONValue(parsing: Array(text.utf8)),
-            let fields = try? JSONFields(value), let state = try? fields.choice("s", as: State.self)
+            let fields = try? JSONFields(value), let state = try? fields.choice("s", as: NodeState.self)
         else { return nil }
         do throws(JSONShapeError) {
             self.state = state

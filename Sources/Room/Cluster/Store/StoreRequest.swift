@@ -1,4 +1,5 @@
 internal import MediaTypes
+internal import Room
 
 /// A verb of the store: how it is asked, and what an answer says.
 protocol StoreRequest: Sendable {

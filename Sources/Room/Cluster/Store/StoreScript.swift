@@ -82,7 +82,7 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
         local known = redis.call('HMGET', meta, 'gen', 'inc', 'rev', 'beat', 'grace')
         local gen, highest, rev = known[1], tonumber(known[2] or 0), tonumber(known[3] or 0)
         local last, grace = tonumber(known[4] or 0), tonumber(known[5] or 0)
-        -- An older copy of the store has not seen all changes that the node has, or not all heartbeats. Rooms are lost with both.
+        -- An older copy of the store has not seen all changes that the node has, or not all heartbeats. ChannelDirectory are lost with both.
         local answered, tolerance = tonumber(ARGV[13] or 0), tonumber(ARGV[14] or 0)
         local older = ARGV[4] == gen and (cursor > rev or (answered > last + tolerance and answered <= now))
         if older then gen = ARGV[6]; redis.call('HSET', meta, 'gen', gen) end

@@ -19,7 +19,7 @@ package struct DataRouter: Sendable {
         case post(ParticipantDataEvent, to: ParticipantID)
         case drop(MessageDropReason)
         /// Participants of other nodes may receive the message.
-        case relay(RelayedMessage, to: Set<NodeIncarnation>)
+        case relay(RemoteMessage, to: Set<NodeIncarnation>)
     }
 
     /// What one event led to.
@@ -428,7 +428,7 @@ package struct DataRouter: Sendable {
 
         let compressed = plan.isCompressed ? message.bytes : nil
         let isText = message.isText && !plan.isCompressed
-        let relayed = RelayedMessage(sender: id, label: label, isText: isText, bytes: content)
+        let relayed = RemoteMessage(sender: id, label: label, isText: isText, bytes: content)
         let lease = made > 0 ? message.lease?.extended(by: made) : message.lease
         let distribution = distribute(relayed, compressed: compressed, lease, from: member.sender, to: receivers)
         members[id]?.bytes.charge(distribution.compressedBytes, at: now)
@@ -485,7 +485,7 @@ package struct DataRouter: Sendable {
     /// A message of a participant of another node, which has checked that it may be sent. It does not wait: one that has no room
     /// is dropped.
     mutating func received(
-        _ message: RelayedMessage,
+        _ message: RemoteMessage,
         from participant: Participant,
         at now: Instant,
         part: (Int) -> Int?
@@ -554,7 +554,7 @@ package struct DataRouter: Sendable {
     /// - Parameter compressed: the content as the sender compressed it.
     /// - Returns: what is to be done, and how many bytes were compressed for it.
     private func distribute(
-        _ message: RelayedMessage,
+        _ message: RemoteMessage,
         compressed: [UInt8]?,
         _ lease: DataLease?,
         from sender: Sender,
@@ -592,7 +592,7 @@ package struct DataRouter: Sendable {
 }
 
 /// A message between participants of different nodes, without compression.
-public struct RelayedMessage: Hashable, Sendable {
+public struct RemoteMessage: Hashable, Sendable {
     public let sender: ParticipantID
     public let label: String
     public let isText: Bool

@@ -8,7 +8,7 @@ import MediaTypes
 /// average cost, which is steady and includes packets only. A difference within ``noiseShare`` is ignored, so that idle
 /// loops fill evenly.
 ///
-/// Members of one channel stay together while load permits, because a track is relayed once to each other loop that has
+/// Members of one channel stay together while load permits, because a track is transferred once to each other loop that has
 /// a viewer of it. A newcomer goes to the loop with most members of its channel, unless that loop is more than
 /// ``slackMembers`` average members above the least loaded one.
 struct Placement: Sendable {

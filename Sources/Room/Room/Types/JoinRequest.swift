@@ -11,7 +11,7 @@ public struct JoinRequest: Sendable {
     public var usesTURN = false
     /// A name for people, shown with the identifier.
     public var displayName: String?
-    /// The participant's identifier when ``Rooms/joinContext(of:)`` gave one before; `nil` for a new one.
+    /// The participant's identifier when ``ChannelDirectory/joinContext(of:)`` gave one before; `nil` for a new one.
     public var id: ParticipantID?
     /// The application's identifier of the client, not unique. `nil` for the participant's identifier.
     public var clientID: String?

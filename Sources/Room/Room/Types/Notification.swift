@@ -1,5 +1,4 @@
 public import MediaTypes
-import Synchronization
 public import Wire
 
 /// A notification to members. It is encoded once for all receivers.
@@ -66,7 +65,7 @@ public final class Notification: Sendable {
     /// When it happened, in nanoseconds since 1970 UTC.
     public let timestamp: Int64
     public let content: Content
-    private let text = Mutex<String?>(nil)
+    private let text = Replaceable<String?>(nil)
 
     public init(_ content: Content, timestamp: Int64) {
         self.content = content
@@ -75,9 +74,9 @@ public final class Notification: Sendable {
 
     /// The encoded notification, made by the first caller and cached.
     public func encoded(_ make: (Notification) -> String) -> String {
-        if let made = text.withLock({ $0 }) { return made }
+        if let made = text.current { return made }
         let made = make(self)
-        text.withLock { $0 = made }
+        text.current = made
         return made
     }
 }

@@ -17,7 +17,7 @@ extension AdminAPI {
         guard let ids = try? JSONValue(parsing: question).array, ids.count <= Self.askedMax else { return nil }
         var documents: [String: JSONValue] = [:]
         for id in ids.compactMap({ $0.string.flatMap { ParticipantID($0) } }) {
-            let connection = await rooms.connection(of: id)
+            let connection = await directory.connection(of: id)
             guard let connection, connection.node == operators.cluster?.incarnation else { continue }
             documents[id.value] = .object(await describeHere(connection))
         }

@@ -27,7 +27,7 @@ extension AdminAPI {
 
     func disconnectConnection(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, id) = (try fields.channel(), try fields.connection())
-        guard await rooms.places(in: channel).contains(where: { $0.member.id == id }) else {
+        guard await directory.places(in: channel).contains(where: { $0.member.id == id }) else {
             throw APIFailure.connectionUnknown
         }
         _ = try await end(.participants([id]), in: channel)
@@ -41,7 +41,7 @@ extension AdminAPI {
 
     func terminateSession(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, session) = (try fields.channel(), try fields.session())
-        try await rooms.perform(.end(.all, .sessionTerminated), in: channel, by: .operator, session: session)
+        try await directory.perform(.end(.all, .sessionTerminated), in: channel, by: .operator, session: session)
         return fields.echo("channel_id", "session_id")
     }
 
@@ -60,7 +60,7 @@ extension AdminAPI {
     func pushClient(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
         try await push(fields, to: .user(client))
-        guard await rooms.connections(in: channel).contains(where: { $0.member.clientID == client }) else {
+        guard await directory.connections(in: channel).contains(where: { $0.member.clientID == client }) else {
             throw Self.clientUnknown
         }
         return fields.echo("channel_id", "client_id")
@@ -130,7 +130,7 @@ extension AdminAPI {
     /// The connection with the given ID in the given channel.
     func connection(_ fields: JSONFields, _ name: String = "connection_id") async throws -> Connection {
         let (channel, id) = (try fields.channel(), try fields.connection(name))
-        guard let connection = await rooms.connection(of: id), connection.channel == channel else {
+        guard let connection = await directory.connection(of: id), connection.channel == channel else {
             throw APIFailure.connectionUnknown
         }
         return connection
@@ -143,11 +143,11 @@ extension AdminAPI {
 
     @discardableResult
     func perform(_ command: ChannelCommand, in channel: ChannelName) async throws(RoomError) -> ChannelReply {
-        try await rooms.perform(command, in: channel, by: .operator)
+        try await directory.perform(command, in: channel, by: .operator)
     }
 
     func requireMembers(of channel: ChannelName) async throws(APIFailure) {
-        guard await !rooms.places(in: channel).isEmpty else { throw .channelUnknown }
+        guard await !directory.places(in: channel).isEmpty else { throw .channelUnknown }
     }
 }
 

@@ -75,10 +75,10 @@ extension AdminAPI {
         let channel = try fields.channel()
         if fields.value("connection_id") != nil {
             let connection = try await connection(fields)
-            let filters = try await rooms.filters(of: .participant(connection.member.id), in: channel)
+            let filters = try await directory.filters(of: .participant(connection.member.id), in: channel)
             return .array(filters.map { .object($0.json) })
         }
-        return .array(try await rooms.filters(of: .channel, in: channel).map { .object($0.json) })
+        return .array(try await directory.filters(of: .channel, in: channel).map { .object($0.json) })
     }
 
     /// A given version must equal the filter's version. The filter gets a new version.
@@ -132,7 +132,7 @@ extension AdminAPI {
 
     func getSession(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, id) = (try fields.channel(), try fields.session())
-        guard let session = await rooms.channelSession(of: channel), session.id == id else {
+        guard let session = await directory.channelSession(of: channel), session.id == id else {
             throw RoomError.sessionUnknown
         }
         return await describe(session)
@@ -142,14 +142,14 @@ extension AdminAPI {
     func listSessions(_ fields: JSONFields) async throws -> JSONValue {
         let channel = fields.value("channel_id") == nil ? nil : try fields.channel()
         var list: [JSONValue] = []
-        for session in await rooms.channelSessions where channel == nil || session.channel == channel {
+        for session in await directory.channelSessions where channel == nil || session.channel == channel {
             list.append(await describe(session))
         }
         return .array(list)
     }
 
     private func describe(_ session: ChannelSession) async -> JSONValue {
-        let counts = await rooms.counts(of: session.channel)
+        let counts = await directory.counts(of: session.channel)
         return [
             "channel_id": .string(session.channel.value),
             "session_id": .string(session.id.value),
@@ -167,7 +167,7 @@ extension AdminAPI {
     /// Sets the mode. A mode that admits more than a draining node does is refused, because it would not be in force.
     func changeMode(_ fields: JSONFields) async throws -> JSONValue {
         guard let mode: APIMode = try fields.choice("mode") else { throw JSONShapeError("\"mode\" is missing.") }
-        guard await rooms.setMode(mode.mode) else {
+        guard await directory.setMode(mode.mode) else {
             throw APIFailure(
                 409,
                 "NODE-DRAINING",
@@ -179,7 +179,7 @@ extension AdminAPI {
 
     /// The mode in force: of the set one and that of a drain the one that admits less.
     func getMode(_ fields: JSONFields) async throws -> JSONValue {
-        ["mode": .string(APIMode(await rooms.modeInForce).rawValue)]
+        ["mode": .string(APIMode(await directory.modeInForce).rawValue)]
     }
 
     /// The nodes of the cluster as this node knows them, itself first.

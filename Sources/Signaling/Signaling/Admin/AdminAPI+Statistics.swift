@@ -6,16 +6,16 @@ import Room
 
 extension AdminAPI {
     func listConnections(_ fields: JSONFields) async throws -> JSONValue {
-        .array(await describe(rooms.connections(in: nil)))
+        .array(await describe(directory.connections(in: nil)))
     }
 
     func listChannelConnections(_ fields: JSONFields) async throws -> JSONValue {
-        .array(await describe(rooms.connections(in: try fields.channel())))
+        .array(await describe(directory.connections(in: try fields.channel())))
     }
 
     func listChannelClients(_ fields: JSONFields) async throws -> JSONValue {
         let names = ["channel_id", "client_id", "connection_id", "role", "created_time", "created_timestamp"]
-        let list = await rooms.connections(in: try fields.channel())
+        let list = await directory.connections(in: try fields.channel())
         return .array(list.map { connection in .object(connection.json.filter { names.contains($0.key) }) })
     }
 
@@ -25,7 +25,7 @@ extension AdminAPI {
 
     func getStatsClient(_ fields: JSONFields) async throws -> JSONValue {
         let (channel, client) = (try fields.channel(), try fields.requiredString("client_id"))
-        let list = await rooms.connections(in: channel).filter { $0.member.clientID == client }
+        let list = await directory.connections(in: channel).filter { $0.member.clientID == client }
         guard !list.isEmpty else { throw Self.clientUnknown }
         return .array(await describe(list))
     }
@@ -36,7 +36,7 @@ extension AdminAPI {
 
     /// The document of `GET /api/connections/{id}`; `nil` for an unknown connection.
     func document(of id: ParticipantID) async -> JSONValue? {
-        guard let connection = await rooms.connection(of: id) else { return nil }
+        guard let connection = await directory.connection(of: id) else { return nil }
         return await describe(connection)
     }
 
@@ -65,7 +65,7 @@ extension AdminAPI {
     func describeHere(_ connection: Connection) async -> [String: JSONValue] {
         var members = connection.json
         members.merge(node.members) { $1 }
-        members["stats"] = await rooms.statistics(of: connection.member.id)?.json
+        members["stats"] = await directory.statistics(of: connection.member.id)?.json
         return members
     }
 
@@ -86,7 +86,7 @@ extension AdminAPI {
     }
 
     private func reports(in channel: ChannelName?) async -> JSONValue {
-        let present = await rooms.connections(in: channel)
+        let present = await directory.connections(in: channel)
         return .array(
             present.compactMap { connection in
                 clientStatistics[connection.member.id].map { Self.json($0, of: connection.member.id) }

@@ -19,7 +19,7 @@ public struct AdminAPI: Sendable {
         public init() {}
     }
 
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let statistics: SignalingStatistics
     let clientStatistics: ClientStatistics
     let webhooks: WebhookCounters
@@ -37,7 +37,7 @@ public struct AdminAPI: Sendable {
     ///   - cluster: The other nodes; `nil` outside of a cluster.
     ///   - history: The connections of the last hours; `nil` where they are not kept.
     public init(
-        rooms: Rooms,
+        directory: ChannelDirectory,
         statistics: SignalingStatistics,
         clientStatistics: ClientStatistics,
         webhooks: WebhookCounters = WebhookCounters(),
@@ -51,19 +51,19 @@ public struct AdminAPI: Sendable {
         history: ConnectionHistory? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {
-        self.rooms = rooms
+        self.directory = directory
         self.statistics = statistics
         self.clientStatistics = clientStatistics
         self.webhooks = webhooks
         self.node = node
         operators = OperatorsAPI(
-            rooms: rooms,
+            directory: directory,
             relayCalls: relayCalls,
             currentKeys: keys,
             subscriptions: subscriptions,
             drain: drain
                 ?? NodeDrain(
-                    rooms: rooms,
+                    directory: directory,
                     relayCalls: relayCalls,
                     logger: Logger(label: "nagare", factory: { _ in SwiftLogNoOpLogHandler() })
                 ),
@@ -149,7 +149,7 @@ public struct AdminAPI: Sendable {
             guard let channel = value["channel_id"]?.string.flatMap({ ChannelName($0) }) else {
                 return (200, try await operation(self, fields))
             }
-            return (200, try await rooms.withRemoteParticipants(of: channel) { try await operation(self, fields) })
+            return (200, try await directory.withRemoteParticipants(of: channel) { try await operation(self, fields) })
         } catch {
             let failure = Self.failure(error)
             return (failure.status, failure.json)

@@ -80,7 +80,7 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// How a registration at the 1:1 relay ended. The raw value is the metric's label.
-    public enum RelayRegistration: String, Hashable, Sendable, CaseIterable {
+    public enum CallRegistration: String, Hashable, Sendable, CaseIterable {
         case accepted
         /// By the node's token, or by the operator's server.
         case rejected
@@ -112,7 +112,7 @@ public final class SignalingStatistics: Sendable {
         /// Connections that ended because of the signaling, by close reason.
         public var signalingErrors: [String: UInt64] = [:]
         public var refusals: [Refusal: UInt64] = [:]
-        public var relayRegistrations: [RelayRegistration: UInt64] = [:]
+        public var relayRegistrations: [CallRegistration: UInt64] = [:]
         /// Messages that the 1:1 relay passed on.
         public var relayedMessages: UInt64 = 0
 
@@ -174,7 +174,7 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// Counts a registration at the 1:1 relay.
-    func relayRegistered(_ result: RelayRegistration) {
+    func relayRegistered(_ result: CallRegistration) {
         state.withLock { $0.relayRegistrations[result, default: 0] += 1 }
     }
 

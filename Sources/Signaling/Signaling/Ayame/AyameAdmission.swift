@@ -6,7 +6,7 @@ import Room
 /// Decides on clients of the Ayame protocol: first the node's authorizer, as for any other client that sends and receives,
 /// then the operator's server for the relay, if there is one.
 struct AyameAdmission: Sendable {
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let authorizer: any Authorizer
     let configuration: AyameConfiguration
     let turn: SoraConfiguration.TURN?
@@ -15,8 +15,8 @@ struct AyameAdmission: Sendable {
     let logger: Logger
 
     func decide(_ registration: AyameRegistration, from network: ClientNetwork) async -> AyameDecision {
-        if await rooms.isDraining { return .rejected(reason: AyameRefusal(.draining).reason) }
-        let prospect = await rooms.joinContext(of: registration.room)
+        if await directory.isDraining { return .rejected(reason: AyameRefusal(.draining).reason) }
+        let prospect = await directory.joinContext(of: registration.room)
         let credential: Credential? =
             if let key = registration.signalingKey { await authorizer.verify(key) } else { nil }
         let request = AccessRequest(
@@ -41,7 +41,7 @@ struct AyameAdmission: Sendable {
         case .allowed(let grants): permission.grants = grants
         }
         do throws(RoomError) {
-            try await rooms.checkApp(permission.grants.app, of: registration.room)
+            try await directory.checkApp(permission.grants.app, of: registration.room)
         } catch {
             return .rejected(reason: AyameRefusal(error).reason)
         }
@@ -60,17 +60,17 @@ struct AyameAdmission: Sendable {
                 permission.acceptance.iceServers = .array(servers)
             }
             permission.acceptance.metadata = answer.value("authzMetadata")
-            if let media: RelayMedia = try answer.choice("media") {
+            if let media: CallMedia = try answer.choice("media") {
                 permission.media = media
                 permission.isMediaRequired = true
             }
             return .allowed(permission)
         } catch {
-            let sentence =
-                (error as? WebhookFailure)?.sentence ?? (error as? JSONShapeError)?.sentence ?? "\(error)"
+            let message =
+                (error as? WebhookFailure)?.message ?? (error as? JSONShapeError)?.message ?? "\(error)"
             logger.warning(
                 "the relay's authentication webhook did not decide",
-                metadata: ["room": "\(registration.room)", "reason": "\(sentence.printable)"]
+                metadata: ["room": "\(registration.room)", "reason": "\(message.printable)"]
             )
             return .rejected(reason: AyameSession.internalError)
         }
@@ -83,7 +83,7 @@ struct AyameAdmission: Sendable {
         do {
             _ = try await transport.post(JSONValue.object(body).bytes, to: url, headers: [])
         } catch {
-            logger.warning("the relay's disconnect webhook failed", metadata: ["reason": "\(error.sentence.printable)"])
+            logger.warning("the relay's disconnect webhook failed", metadata: ["reason": "\(error.message.printable)"])
         }
     }
 }

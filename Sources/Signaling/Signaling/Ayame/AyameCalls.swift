@@ -36,11 +36,11 @@ public final class AyameCalls: Sendable {
 
     /// Has guests refused as the node's rooms decide, and registrations ended by decisions of operators. To be called once,
     /// before clients join.
-    func attach(_ rooms: Rooms) {
+    func attach(_ directory: ChannelDirectory) {
         state.withLock { state in
-            state.guestRefusal = { rooms.blockRefusal(of: $0, in: $1, as: .sendrecv) }
+            state.guestRefusal = { directory.blockRefusal(of: $0, in: $1, as: .sendrecv) }
         }
-        rooms.onDecision { [weak self] decision in
+        directory.onDecision { [weak self] decision in
             (self?.end(by: decision) ?? []).compactMap(ParticipantID.init)
         }
     }
@@ -54,10 +54,10 @@ public final class AyameCalls: Sendable {
     func join(
         _ room: ChannelName,
         _ member: AyameRooms.Member,
-        media: RelayMedia = .direct,
+        media: CallMedia = .direct,
         isMediaRequired: Bool = false,
         refusal: @escaping @Sendable () -> RoomError? = { nil },
-        accept: @escaping @Sendable (_ hasPartner: Bool, _ media: RelayMedia) -> Void
+        accept: @escaping @Sendable (_ hasPartner: Bool, _ media: CallMedia) -> Void
     ) async -> AyameRooms.Answer {
         // Two nodes that dial each other at the same time give one link up, and with it what was sent over it.
         for _ in 0..<2 {

@@ -51,7 +51,7 @@ struct AyameRegistration: Sendable {
     /// Whether the client drops the signaling once its media is connected.
     let isStandalone: Bool
     /// The path of the media that the client asks for; `nil` without a wish.
-    let media: RelayMedia?
+    let media: CallMedia?
 
     /// The longest key, in bytes: as the longest token.
     static let keyBytesMax = 8_192
@@ -76,7 +76,7 @@ struct AyameRegistration: Sendable {
             isStandalone = try fields.bool("standalone") ?? false
             media = try fields.choice("media")
         } catch {
-            throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.sentence)")
+            throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.message)")
         }
     }
 }
@@ -90,11 +90,11 @@ extension AyameRegistration {
 struct AyameClose: Error, Hashable, Sendable {
     let close: WebSocketClose
     /// What happened, for the operator's log.
-    let sentence: String
+    let message: String
 
-    init(code: UInt16 = 1000, _ reason: String, _ sentence: String) {
+    init(code: UInt16 = 1000, _ reason: String, _ message: String) {
         close = WebSocketClose(code, reason)
-        self.sentence = sentence
+        self.message = message
     }
 
     static let stopping = Self(code: 1001, "SERVER-SHUTDOWN", "The node is shutting down.")
@@ -112,7 +112,7 @@ struct AyameClose: Error, Hashable, Sendable {
     /// The node ended the client's media, or a block ended the registration.
     init(_ reason: EndReason) {
         let close = SoraClose(reason) ?? .disconnected
-        self.init(close.close.reason, close.sentence)
+        self.init(close.close.reason, close.message)
     }
 
     static let left = Self("BYE", "The client left.")

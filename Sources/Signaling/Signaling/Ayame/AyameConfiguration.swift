@@ -1,5 +1,5 @@
 /// The path of the media of a call of two.
-public enum RelayMedia: String, Hashable, Sendable, CaseIterable, Codable {
+public enum CallMedia: String, Hashable, Sendable, CaseIterable, Codable {
     /// From client to client. The node relays descriptions and candidates.
     case direct
     /// Through the node, which answers the offers of both clients.
@@ -12,9 +12,9 @@ public struct AyameConfiguration: Sendable {
     public var authenticationURL: String?
     /// The operator's server that is told of each ended registration; `nil` for none.
     public var disconnectURL: String?
-    /// Of calls for which neither the operator's server nor a client decides. ``RelayMedia/server`` is for all calls for which
+    /// Of calls for which neither the operator's server nor a client decides. ``CallMedia/server`` is for all calls for which
     /// the operator's server does not decide.
-    public var media = RelayMedia.direct
+    public var media = CallMedia.direct
     /// The time between two pings. The client Momo reconnects after 60 s without one.
     var pingInterval: Duration = .seconds(5)
     /// The time without any message from a client after which its connection ends.

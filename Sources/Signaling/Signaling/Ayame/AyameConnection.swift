@@ -8,7 +8,7 @@ import Wire
 struct AyameContext: Sendable {
     let configuration: AyameConfiguration
     let admission: AyameAdmission
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let calls: AyameCalls
     let statistics: SignalingStatistics
     let logger: Logger
@@ -103,7 +103,7 @@ actor AyameConnection {
         perform(session.handleTimeout(at: DeadlineTimer.now))
     }
 
-    // MARK: Rooms
+    // MARK: Channels
 
     private func authorize(_ registration: AyameRegistration) async {
         let decision = await context.admission.decide(registration, from: network)
@@ -116,14 +116,14 @@ actor AyameConnection {
 
     private func join(_ registration: AyameRegistration, _ permission: AyamePermission) async {
         let (writer, connectionID) = (writer, permission.connectionID)
-        let rooms = context.rooms
+        let directory = context.directory
         let member = AyameRooms.Member(
             connectionID: connectionID,
             identity: AyameRooms.Identity(registration),
             isStandalone: registration.isStandalone,
             user: permission.clientID(registration) ?? connectionID,
             app: permission.grants.app,
-            registeredAt: rooms.unixSeconds,
+            registeredAt: directory.unixSeconds,
             send: { writer.write(.text(ByteBuffer(string: $0))) },
             close: { [weak self] close in
                 writer.write(.close(close.close))
@@ -135,7 +135,7 @@ actor AyameConnection {
             member,
             media: permission.media,
             isMediaRequired: permission.isMediaRequired,
-            refusal: { rooms.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) },
+            refusal: { directory.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) },
             accept: { hasPartner, media in
                 let text = AyameServerMessage.accept(
                     connectionID: connectionID,
@@ -157,7 +157,7 @@ actor AyameConnection {
         }
     }
 
-    private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: RelayMedia) {
+    private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: CallMedia) {
         place = (registration, permission, DeadlineTimer.now)
         let lifetime = permission.grants.permissions.lifetime.map { Interval($0) }
         let actions = session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
@@ -176,7 +176,7 @@ actor AyameConnection {
 
     private func checkExpiry() {
         guard let expiry = place?.permission.grants.permissions.expiry else { return }
-        perform(session.expires(in: context.rooms.timeLeft(until: expiry), at: DeadlineTimer.now))
+        perform(session.expires(in: context.directory.timeLeft(until: expiry), at: DeadlineTimer.now))
     }
 
     /// The room ended this registration and closed its WebSocket.
@@ -197,8 +197,8 @@ actor AyameConnection {
         joining?.cancel()
         if let resource = media?.resource {
             media = nil
-            let rooms = context.rooms
-            Task { _ = await rooms.end(resource) }
+            let directory = context.directory
+            Task { _ = await directory.end(resource) }
         }
         guard let place else { return }
         self.place = nil
@@ -221,7 +221,11 @@ actor AyameConnection {
 
     private func negotiate(_ sdp: String) {
         guard let place else { return }
-        let call = AyameMedia(rooms: context.rooms, registration: place.registration, permission: place.permission)
+        let call = AyameMedia(
+            directory: context.directory,
+            registration: place.registration,
+            permission: place.permission
+        )
         let network = network
         if let media {
             Task { await renegotiated(call.renegotiate(sdp, media)) }
@@ -239,8 +243,8 @@ actor AyameConnection {
         let isOver = place == nil
         if case .success(let opened) = opened {
             guard !isOver else {
-                let rooms = context.rooms
-                Task { _ = await rooms.end(opened.resource) }
+                let directory = context.directory
+                Task { _ = await directory.end(opened.resource) }
                 return
             }
             media = opened
@@ -271,7 +275,7 @@ actor AyameConnection {
 
     private func log(_ close: AyameClose) {
         var metadata: Logger.Metadata = [
-            "close": "\(close.close.description.printable)", "reason": "\(close.sentence.printable)",
+            "close": "\(close.close.description.printable)", "reason": "\(close.message.printable)",
         ]
         if let registration = session.registration { metadata["channel"] = "\(registration.room)" }
         if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }

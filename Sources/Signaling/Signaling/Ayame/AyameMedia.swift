@@ -41,18 +41,18 @@ struct AyameMedia: Sendable {
         var receivedKinds: Set<MediaKind>
     }
 
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let registration: AyameRegistration
     let permission: AyamePermission
 
     func open(_ sdp: String, from network: ClientNetwork) async -> Result<Opened, AyameRefusal> {
         do throws(AyameRefusal) {
             let offer: CallOffer
-            do { offer = try CallOffer(parsing: sdp) } catch { throw AyameRefusal(error.sentence) }
+            do { offer = try CallOffer(parsing: sdp) } catch { throw AyameRefusal(error.message) }
             try check(offer)
-            let reservation: Rooms.Reservation
+            let reservation: ChannelDirectory.Reservation
             do {
-                reservation = try await rooms.reserve(request(for: offer, network))
+                reservation = try await directory.reserve(request(for: offer, network))
             } catch {
                 throw AyameRefusal(error)
             }
@@ -91,7 +91,7 @@ struct AyameMedia: Sendable {
 
     private func activate(
         _ offer: CallOffer,
-        _ reservation: Rooms.Reservation
+        _ reservation: ChannelDirectory.Reservation
     ) async throws(AyameRefusal) -> Opened {
         var generator = SystemRandomNumberGenerator()
         let (answered, call) = offer.answer(
@@ -103,7 +103,7 @@ struct AyameMedia: Sendable {
             using: &generator
         )
         do throws(RoomError) {
-            _ = try await rooms.activate(
+            _ = try await directory.activate(
                 reservation,
                 remote: answered.remote,
                 receive: answered.receive,
@@ -111,7 +111,7 @@ struct AyameMedia: Sendable {
                 firstMediaKind: offer.kinds.first ?? .audio,
                 mids: offer.mids
             )
-            guard let events = await rooms.events(of: reservation.resource) else { throw .endedDuringSetup }
+            guard let events = await directory.events(of: reservation.resource) else { throw .endedDuringSetup }
             return Opened(
                 resource: reservation.resource,
                 events: events,
@@ -121,7 +121,7 @@ struct AyameMedia: Sendable {
                 receivedKinds: Set(offer.receivedKinds)
             )
         } catch {
-            await rooms.cancel(reservation)
+            await directory.cancel(reservation)
             throw AyameRefusal(error)
         }
     }
@@ -132,14 +132,14 @@ struct AyameMedia: Sendable {
     /// member goes on.
     func renegotiate(_ sdp: String, _ opened: Opened) async -> Result<Opened, AyameRefusal> {
         let offer: AnsweredCall.Offer
-        do { offer = try opened.call.offer(parsing: sdp) } catch { return .failure(AyameRefusal(error.sentence)) }
-        guard let resource = await rooms.resource(opened.resource) else {
+        do { offer = try opened.call.offer(parsing: sdp) } catch { return .failure(AyameRefusal(error.message)) }
+        guard let resource = await directory.resource(opened.resource) else {
             return .failure(AyameRefusal(.resourceUnknown))
         }
         var local = resource.local
         if offer.credentials != resource.remoteCredentials {
             do {
-                local = try await rooms.restartICE(opened.resource, expected: nil, remote: offer.credentials).local
+                local = try await directory.restartICE(opened.resource, expected: nil, remote: offer.credentials).local
             } catch {
                 return .failure(AyameRefusal(error))
             }
@@ -160,10 +160,10 @@ struct AyameMedia: Sendable {
             // These fail for a participant that has ended, and for one that an operator muted. Neither concerns the answer.
             if receives != opened.receivedKinds.contains(kind) {
                 let selection = SubscriptionSelection(kind: kind)
-                try? await rooms.perform(.subscribe(receives, to: selection, receiver: .participant(id)), by: id)
+                try? await directory.perform(.subscribe(receives, to: selection, receiver: .participant(id)), by: id)
             }
             if sends != opened.sentKinds.contains(kind) {
-                try? await rooms.perform(.setMuted(!sends, kinds: [kind], of: .participant(id)), by: id)
+                try? await directory.perform(.setMuted(!sends, kinds: [kind], of: .participant(id)), by: id)
             }
         }
     }

@@ -15,7 +15,7 @@ extension AyameRooms {
             let registeredAt: Int64
         }
         let room: ChannelName
-        let media: RelayMedia
+        let media: CallMedia
         /// The app whose tokens admit to it; `nil` without a member with such a token.
         let app: String?
         /// One or two, in the order of registering.

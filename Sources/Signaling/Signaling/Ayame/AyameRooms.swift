@@ -37,7 +37,7 @@ public final class AyameRooms: Sendable {
 
     struct Call: Sendable {
         let session: ChannelSessionID
-        let media: RelayMedia
+        let media: CallMedia
         /// The app of the first member with an app's token; `nil` without one.
         var app: String?
         var members: [Member] = []
@@ -46,7 +46,7 @@ public final class AyameRooms: Sendable {
     /// The answer to a client that joins a room.
     enum Answer: Hashable {
         /// It is in the room, whose media takes this path.
-        case joined(RelayMedia)
+        case joined(CallMedia)
         /// The room has two members.
         case full
         /// The room's media takes another path than an operator requires.
@@ -93,10 +93,10 @@ public final class AyameRooms: Sendable {
     func join(
         _ name: ChannelName,
         _ member: Member,
-        media: RelayMedia = .direct,
+        media: CallMedia = .direct,
         isMediaRequired: Bool = false,
         refusal: () -> RoomError? = { nil },
-        accept: (_ hasPartner: Bool, _ media: RelayMedia) -> Void
+        accept: (_ hasPartner: Bool, _ media: CallMedia) -> Void
     ) -> Answer {
         rooms.withLock { rooms in
             if let error = refusal() { return .refused(error) }

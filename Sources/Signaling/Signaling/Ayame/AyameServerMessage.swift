@@ -21,7 +21,7 @@ enum AyameServerMessage {
     static func accept(
         connectionID: String,
         hasPartner: Bool,
-        media: RelayMedia = .direct,
+        media: CallMedia = .direct,
         _ acceptance: AyameAcceptance
     ) -> String {
         var members: [String: JSONValue] = [
@@ -51,7 +51,7 @@ struct AyamePermission: Sendable {
     let connectionID: String
     var acceptance = AyameAcceptance()
     /// The path of the media.
-    var media = RelayMedia.direct
+    var media = CallMedia.direct
     /// Whether an operator decided on the path: the client is refused in a room with another one.
     var isMediaRequired = false
     /// What the authorizer granted.

@@ -47,7 +47,7 @@ struct AyameSession {
     private var nextPing: Instant
     private var budget = MessageBudget()
     /// The path of the room's media.
-    private var media = RelayMedia.direct
+    private var media = CallMedia.direct
     /// Whether an offer waits for the node's answer.
     private var isNegotiating = false
     /// Whether the node answered the first offer.
@@ -155,7 +155,7 @@ struct AyameSession {
     /// - Parameters:
     ///   - media: the path of the room's media.
     ///   - lifetime: how long it may stay; `nil` without a limit.
-    mutating func joined(_ media: RelayMedia, lifetime: Interval? = nil, at now: Instant) -> [Action] {
+    mutating func joined(_ media: CallMedia, lifetime: Interval? = nil, at now: Instant) -> [Action] {
         guard case .joining(let waiting) = phase else { return [] }
         phase = .joined
         self.media = media

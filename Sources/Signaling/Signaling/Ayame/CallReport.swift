@@ -20,7 +20,7 @@ public struct CallReport: Hashable, Sendable {
     }
 
     /// The reason of a client that left by itself.
-    static let leftByItself = EndReason.left.word
+    static let leftByItself = EndReason.left.name
 
     let event: Event
     let room: ChannelName

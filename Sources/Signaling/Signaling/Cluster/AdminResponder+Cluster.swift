@@ -8,8 +8,8 @@ extension AdminResponder {
     /// `GET /clusterz`: the cluster as this node knows it, as a page for browsers and as JSON for others.
     func cluster(_ request: Request) -> Response {
         guard let cluster = api?.operators.cluster else {
-            let sentence = "This node is in no cluster; its own state is at /readyz and /v1/drain."
-            return HTTPFailure(.notFound, sentence).response
+            let message = "This node is in no cluster; its own state is at /readyz and /v1/drain."
+            return HTTPFailure(.notFound, message).response
         }
         let status = cluster.status
         var response =

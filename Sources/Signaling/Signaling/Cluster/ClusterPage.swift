@@ -1,5 +1,6 @@
 import Access
 import MediaTypes
+import Room
 import Wire
 
 /// The page of `/clusterz` for people: a table on wide screens, a card for each node on narrow ones.
@@ -48,7 +49,7 @@ enum ClusterPage {
     }
 
     private static let columns = [
-        "Node", "State", "Load", "Members", "Rooms", "Link", "Round trip", "Place", "Version",
+        "Node", "State", "Load", "Members", "ChannelDirectory", "Link", "Round trip", "Place", "Version",
     ]
 
     private static func row(_ node: ClusterStatus.Node, isOwn: Bool) -> String {

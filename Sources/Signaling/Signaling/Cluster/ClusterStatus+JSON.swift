@@ -1,5 +1,6 @@
 import JSON
 import MediaTypes
+import Room
 import Wire
 
 extension ClusterStatus {

@@ -1,4 +1,5 @@
 public import MediaTypes
+public import Room
 public import Wire
 
 /// A cluster as one of its nodes knows it, for operators.

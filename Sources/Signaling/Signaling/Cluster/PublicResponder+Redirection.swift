@@ -23,7 +23,7 @@ extension PublicResponder {
     /// - Returns: the redirect; `nil` to go on here.
     func redirected(_ target: RequestTarget, to channel: ChannelName) async -> Response? {
         guard let cluster, !target.isRedirected else { return nil }
-        let reason = rooms.refusesJoins(to: channel) ? RedirectReason.draining : .newcomer
+        let reason = directory.refusesJoins(to: channel) ? RedirectReason.draining : .newcomer
         guard let address = await cluster.redirect(for: channel, because: reason) else { return nil }
         return Self.redirect(to: address, target.marked)
     }
@@ -32,7 +32,7 @@ extension PublicResponder {
     /// - Throws: 503 when too many join at once, with a random `Retry-After` of 1 to 5 seconds, so that clients that were
     ///   refused together return apart.
     func limitJoins(to channel: ChannelName) throws(HTTPFailure) {
-        guard let joins, !rooms.refusesJoins(to: channel), !joins.take() else { return }
+        guard let joins, !directory.refusesJoins(to: channel), !joins.take() else { return }
         throw HTTPFailure(
             .serviceUnavailable,
             "Too many clients join at once; connect again in a moment.",

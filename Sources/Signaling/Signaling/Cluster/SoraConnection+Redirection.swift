@@ -7,7 +7,7 @@ extension SoraConnection {
         guard let cluster = context.cluster, !connect.isRedirected, !hasPlace(connect.options?.resumeToken) else {
             return nil
         }
-        let isRefused = context.rooms.refusesJoins(to: connect.channel)
+        let isRefused = context.directory.refusesJoins(to: connect.channel)
         return await cluster.redirect(for: connect.channel, because: isRefused ? .draining : .newcomer)
     }
 
@@ -22,7 +22,7 @@ extension SoraConnection {
     /// - Parameter isRedirected: whether another node sent the client here.
     /// - Returns: `nil` to go on.
     func crowding(_ request: JoinRequest, isRedirected: Bool) async -> Crowding? {
-        guard let joins = context.joins, !context.rooms.refusesJoins(to: request.channel),
+        guard let joins = context.joins, !context.directory.refusesJoins(to: request.channel),
             !hasPlace(request.resumeToken), !joins.take()
         else { return nil }
         guard !isRedirected,
@@ -32,6 +32,6 @@ extension SoraConnection {
     }
 
     private func hasPlace(_ resumeToken: String?) -> Bool {
-        resumeToken.map { context.rooms.hasPlace(forResumeToken: $0) } ?? false
+        resumeToken.map { context.directory.hasPlace(forResumeToken: $0) } ?? false
     }
 }

@@ -1,4 +1,4 @@
-import Room
+public import Room
 public import Wire
 
 /// How a node drains.

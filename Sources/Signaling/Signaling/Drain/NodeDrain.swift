@@ -6,7 +6,7 @@ public import Wire
 /// Drains a node and takes that back: at once no new channels, then no newcomers, and at the deadline of an operators' drain
 /// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.
 public final class NodeDrain: Sendable {
-    private let rooms: Rooms
+    private let directory: ChannelDirectory
     private let relayCalls: AyameCalls
     private let logger: Logger
     private let now: @Sendable () -> Instant
@@ -18,13 +18,13 @@ public final class NodeDrain: Sendable {
     ///   - now: The clock; by default the one of the listeners.
     ///   - hasStarted: Whether all listeners are up.
     public init(
-        rooms: Rooms,
+        directory: ChannelDirectory,
         relayCalls: AyameCalls,
         logger: Logger,
         now: (@Sendable () -> Instant)? = nil,
         hasStarted: @escaping @Sendable () -> Bool = { true }
     ) {
-        self.rooms = rooms
+        self.directory = directory
         self.relayCalls = relayCalls
         self.logger = logger
         self.now = now ?? { DeadlineTimer.now }
@@ -48,7 +48,7 @@ public final class NodeDrain: Sendable {
     /// The participants of channels, and the clients of the relay whose media does not pass the node.
     private var clients: Int {
         get async {
-            let counts = await rooms.counts
+            let counts = await directory.counts
             return counts.publishers + counts.viewers + relayCalls.directRegistrationCount
         }
     }
@@ -96,7 +96,7 @@ public final class NodeDrain: Sendable {
             metadata: ["clients": "\(clients)"]
         )
         relayCalls.endAll()
-        await rooms.endAll()
+        await directory.endAll()
     }
 
     /// Changes the model, and the rooms in the same step, so that of two changes the later one is in force.
@@ -106,7 +106,7 @@ public final class NodeDrain: Sendable {
     ) throws(Failure) -> [DrainModel.Output] {
         try model.withLock { model throws(Failure) in
             let outputs = try body(&model)
-            for case .refuse(let stage) in outputs { rooms.setDrainStage(stage) }
+            for case .refuse(let stage) in outputs { directory.setDrainStage(stage) }
             return outputs
         }
     }

@@ -10,7 +10,7 @@ import Room
 /// A refused request: the HTTP status, and a sentence for the client's developer: what is wrong and what to do.
 struct HTTPFailure: Error {
     var status: HTTPResponse.Status
-    var sentence: String
+    var message: String
     var headers: HTTPFields
     /// Why the client may not join or publish, for programs; `nil` for other failures.
     var kind: RefusalKind?
@@ -19,14 +19,14 @@ struct HTTPFailure: Error {
 
     init(
         _ status: HTTPResponse.Status,
-        _ sentence: String,
+        _ message: String,
         kind: RefusalKind? = nil,
         headers: HTTPFields = [:],
         closesConnection: Bool = false
     ) {
         self.status = status
         self.kind = kind
-        self.sentence = sentence
+        self.message = message
         self.headers = headers
         self.closesConnection = closesConnection
     }
@@ -36,8 +36,8 @@ struct HTTPFailure: Error {
         switch error {
         case let failure as HTTPFailure: self = failure
         case let error as RoomError: self.init(error)
-        case NegotiationError.malformed(let sentence): self.init(.badRequest, sentence)
-        case NegotiationError.unsupported(let sentence): self.init(.unprocessableContent, sentence)
+        case NegotiationError.malformed(let message): self.init(.badRequest, message)
+        case NegotiationError.unsupported(let message): self.init(.unprocessableContent, message)
         default: self.init(.internalServerError, "The server failed to process this request.")
         }
     }
@@ -63,7 +63,7 @@ struct HTTPFailure: Error {
                 "The server takes no new clients, because it is about to stop; connect again in a moment."
             )
         case .endedDuringSetup: self = .overloaded("The session ended while it was being set up; try again.")
-        case .media(let sentence): self = .overloaded("The media loop refused the session: \(sentence)")
+        case .media(let message): self = .overloaded("The media loop refused the session: \(message)")
         case .sessionsBlocked, .connectionsBlocked:
             self = .overloaded("The server accepts no new clients at the moment; connect again later.")
         case .channelUnknown: self.init(.notFound, "Nobody is in this channel.")
@@ -178,17 +178,17 @@ struct HTTPFailure: Error {
     )
 
     private static func overShare(_ share: NetworkShare) -> Self {
-        let sentence =
+        let message =
             switch share {
             case .channels: "Your network has reached its limit of channels; leave some of them."
             case .participants: "Your network has reached its limit of participants; end some of them."
             case .unconnected: "Too many participants of your network have not connected yet; try again in a moment."
             }
-        return HTTPFailure(.tooManyRequests, sentence, kind: .overLimit, headers: [.retryAfter: "5"])
+        return HTTPFailure(.tooManyRequests, message, kind: .overLimit, headers: [.retryAfter: "5"])
     }
 
-    private static func overLimit(_ sentence: String) -> Self {
-        var failure = overloaded(sentence)
+    private static func overLimit(_ message: String) -> Self {
+        var failure = overloaded(message)
         failure.kind = .overLimit
         return failure
     }
@@ -200,8 +200,8 @@ struct HTTPFailure: Error {
         return failure
     }
 
-    static func overloaded(_ sentence: String) -> Self {
-        HTTPFailure(.serviceUnavailable, sentence, headers: [.retryAfter: "5"])
+    static func overloaded(_ message: String) -> Self {
+        HTTPFailure(.serviceUnavailable, message, headers: [.retryAfter: "5"])
     }
 
     static func methodNotAllowed(_ allowed: [HTTPRequest.Method]) -> Self {
@@ -218,7 +218,7 @@ struct HTTPFailure: Error {
     /// The header fields and the body of the ``response``.
     var problem: (headers: HTTPFields, document: ByteBuffer) {
         var members: [String: JSONValue] = [
-            "title": .string(status.reasonPhrase), "status": .integer(status.code), "detail": .string(sentence),
+            "title": .string(status.reasonPhrase), "status": .integer(status.code), "detail": .string(message),
         ]
         members["type"] = kind.map { .string("urn:nagare:problem:\($0.rawValue)") }
         members["code"] = kind.map { .integer($0.code.rawValue) }

@@ -2,7 +2,7 @@ import HummingbirdCore
 import Logging
 import NIOCore
 import NIOSSL
-import Synchronization
+import Room
 
 /// A PEM file that an operator named, and what was read from it.
 public struct PEMFile: Sendable {
@@ -38,14 +38,14 @@ public final class HTTPSCertificate: Sendable {
         public let facts: CertificateInfo
     }
 
-    private let state: Mutex<Loaded>
+    private let loaded: Replaceable<Loaded>
 
     /// - Parameters:
     ///   - chain: The server's certificate, and those of its authorities behind it.
     ///   - key: The private key of the first certificate.
     /// - Throws: When a file is unusable; the error names it.
     public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
-        state = Mutex(try Loaded(chain: chain, key: key))
+        loaded = Replaceable(try Loaded(chain: chain, key: key))
     }
 
     /// Replaces the certificate for new connections.
@@ -55,12 +55,12 @@ public final class HTTPSCertificate: Sendable {
     }
 
     /// Replaces the certificate for new connections.
-    public func replace(with loaded: Loaded) { state.withLock { $0 = loaded } }
+    public func replace(with loaded: Loaded) { self.loaded.current = loaded }
 
     /// The certificate in force.
-    public var facts: CertificateInfo { state.withLock { $0.facts } }
+    public var facts: CertificateInfo { loaded.current.facts }
 
-    var context: NIOSSLContext { state.withLock { $0.context } }
+    var context: NIOSSLContext { loaded.current.context }
 }
 
 extension HTTPSCertificate.Loaded {
@@ -71,15 +71,15 @@ extension HTTPSCertificate.Loaded {
         do {
             certificates = try NIOSSLCertificate.fromPEMBytes(chain.contents)
         } catch {
-            throw ServerStartError(sentence: "The TLS certificate \(chain.path) cannot be read: \(error).")
+            throw ServerStartError(message: "The TLS certificate \(chain.path) cannot be read: \(error).")
         }
         guard let first = certificates.first else {
-            throw ServerStartError(sentence: "The TLS certificate \(chain.path) cannot be read: it has no certificate.")
+            throw ServerStartError(message: "The TLS certificate \(chain.path) cannot be read: it has no certificate.")
         }
         do {
             privateKey = try NIOSSLPrivateKey(bytes: key.contents, format: .pem)
         } catch {
-            throw ServerStartError(sentence: "The TLS key \(key.path) cannot be read: \(error).")
+            throw ServerStartError(message: "The TLS key \(key.path) cannot be read: \(error).")
         }
         var tls = TLSConfiguration.makeServerConfiguration(
             certificateChain: certificates.map { .certificate($0) },
@@ -98,7 +98,7 @@ extension HTTPSCertificate.Loaded {
             facts = CertificateInfo(serial: digits.joined(), expiresAt: Int(first.notValidAfter))
         } catch {
             throw ServerStartError(
-                sentence: "The TLS certificate \(chain.path) and the key \(key.path) do not belong together: \(error)."
+                message: "The TLS certificate \(chain.path) and the key \(key.path) do not belong together: \(error)."
             )
         }
     }

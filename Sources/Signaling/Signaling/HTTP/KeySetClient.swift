@@ -42,7 +42,7 @@ public final class KeySetClient: Sendable {
             let cacheControl = answer.headers[canonicalForm: "Cache-Control"].joined(separator: ",")
             return FetchedKeySet(body: answer.body, cacheControl: cacheControl)
         } catch {
-            throw KeySetFailure(sentence: error.sentence)
+            throw KeySetFailure(message: error.message)
         }
     }
 }

@@ -14,7 +14,7 @@ import ServiceLifecycle
 extension PublicResponder {
     /// `GET /api/channels/{channel}`.
     func channel(_ name: ChannelName, isHead: Bool) async -> Response {
-        let document = await rooms.snapshot(of: name)?.document ?? ChannelSnapshot.emptyDocument(name)
+        let document = await directory.snapshot(of: name)?.document ?? ChannelSnapshot.emptyDocument(name)
         let response = Response(
             status: .ok,
             headers: [.contentType: "application/json", .cacheControl: "no-store"],
@@ -31,12 +31,12 @@ extension PublicResponder {
         _ context: ClientContext
     ) async throws -> Response {
         guard request.method == .get else {
-            try await rooms.checkApp(reader.app, of: name)
+            try await directory.checkApp(reader.app, of: name)
             return Response(status: .ok, headers: Self.eventStreamHeaders)
         }
         let (listener, changes) = try await listen(to: name, app: reader.app, context)
         let stream = ChannelEventStream(
-            rooms: rooms,
+            directory: directory,
             channelName: name,
             listener: listener,
             expiry: reader.expiry,
@@ -53,7 +53,7 @@ extension PublicResponder {
         _ context: ClientContext
     ) async throws(RoomError) -> (id: ListenerID, changes: AsyncStream<Void>) {
         do throws(RoomError) {
-            return try await rooms.listen(to: name, from: context.network, app: app)
+            return try await directory.listen(to: name, from: context.network, app: app)
         } catch {
             if error == .networkListenersFull { statistics.refused(.eventStreamShare) }
             if error == .listenersFull { statistics.refused(.eventStreams) }
@@ -71,7 +71,7 @@ extension HTTPField.Name {
 
 /// Writes the events of one listener. Its deinitialization ends the listener, also if nothing was written.
 final class ChannelEventStream: EventStream {
-    private let rooms: Rooms
+    private let directory: ChannelDirectory
     private let channelName: ChannelName
     private let listener: ListenerID
     /// The end of the stream; `nil` without one.
@@ -84,7 +84,7 @@ final class ChannelEventStream: EventStream {
     private let signal: AsyncStream<Void>.Continuation
 
     init(
-        rooms: Rooms,
+        directory: ChannelDirectory,
         channelName: ChannelName,
         listener: ListenerID,
         expiry: AccessExpiry?,
@@ -92,7 +92,7 @@ final class ChannelEventStream: EventStream {
         configuration: SignalingConfiguration,
         output: EventStreamOutput
     ) {
-        self.rooms = rooms
+        self.directory = directory
         self.channelName = channelName
         self.listener = listener
         self.expiry = expiry
@@ -103,8 +103,8 @@ final class ChannelEventStream: EventStream {
     }
 
     deinit {
-        let (rooms, listener) = (rooms, listener)
-        Task { await rooms.stopListening(listener) }
+        let (directory, listener) = (directory, listener)
+        Task { await directory.stopListening(listener) }
     }
 
     /// Ends the stream after the current write.
@@ -138,7 +138,7 @@ final class ChannelEventStream: EventStream {
             }
             group.cancelAll()
         }
-        await rooms.stopListening(listener)
+        await directory.stopListening(listener)
     }
 
     @concurrent private static func wait(for expiry: AccessExpiry) async throws {
@@ -151,7 +151,7 @@ final class ChannelEventStream: EventStream {
     @concurrent private func writeEvents(to writer: inout any ResponseBodyWriter) async throws {
         var revision: UInt64?
         for await _ in signals {
-            guard let snapshot = await rooms.snapshot(of: channelName) else { return }
+            guard let snapshot = await directory.snapshot(of: channelName) else { return }
             guard snapshot.revision != revision else {
                 try await output.write(.heartbeat, to: &writer)
                 continue

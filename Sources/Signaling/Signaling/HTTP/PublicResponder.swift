@@ -14,7 +14,7 @@ import Wire
 final class PublicResponder: HTTPResponder {
     typealias Context = ClientContext
 
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let authorizer: any Authorizer
     let configuration: SignalingConfiguration
     let statistics: SignalingStatistics
@@ -30,7 +30,7 @@ final class PublicResponder: HTTPResponder {
     private let logger: Logger
 
     init(
-        rooms: Rooms,
+        directory: ChannelDirectory,
         authorizer: any Authorizer,
         configuration: SignalingConfiguration,
         statistics: SignalingStatistics,
@@ -42,7 +42,7 @@ final class PublicResponder: HTTPResponder {
         clients: ClientAddresses,
         logger: Logger
     ) {
-        self.rooms = rooms
+        self.directory = directory
         self.authorizer = authorizer
         self.configuration = configuration
         self.statistics = statistics
@@ -71,7 +71,7 @@ final class PublicResponder: HTTPResponder {
         } catch {
             let failure = HTTPFailure(error)
             if failure.status.kind == .serverError {
-                logger.debug("request failed", metadata: ["error": "\(failure.sentence.printable)"])
+                logger.debug("request failed", metadata: ["error": "\(failure.message.printable)"])
             }
             logRefusal(failure, request, context)
             response = failure.response
@@ -103,7 +103,7 @@ final class PublicResponder: HTTPResponder {
             metadata: [
                 "channel": "\(route?.channel?.value.printable ?? "-")", "protocol": "\(route?.protocolName ?? "http")",
                 "method": "\(request.method.rawValue)", "status": "\(failure.status.code)",
-                "address": "\(context.network)", "reason": "\(failure.sentence.printable)",
+                "address": "\(context.network)", "reason": "\(failure.message.printable)",
             ]
         )
     }
@@ -144,7 +144,7 @@ final class PublicResponder: HTTPResponder {
             return try await sessionEvents(request, id, context)
         case .channel(let channel):
             let reader = try await authorizeReader(of: channel, request, context)
-            try await rooms.checkApp(reader.app, of: channel)
+            try await directory.checkApp(reader.app, of: channel)
             return await self.channel(channel, isHead: request.method == .head)
         case .channelEvents(let channel):
             let reader = try await authorizeReader(of: channel, request, context)

@@ -10,11 +10,11 @@ public import Wire
 
 /// Why a listener cannot start, as a sentence for the operator.
 public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
-    public let sentence: String
-    public var description: String { sentence }
+    public let message: String
+    public var description: String { message }
 
     /// - Parameter sentence: What is wrong, and what to do.
-    public init(sentence: String) { self.sentence = sentence }
+    public init(message: String) { self.message = message }
 }
 
 /// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
@@ -24,7 +24,7 @@ public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendab
 public struct PublicServer: Service {
     private let application: Application<PublicResponder>
     private let configuration: SignalingConfiguration
-    private let rooms: Rooms
+    private let directory: ChannelDirectory
     private let responder: PublicResponder
 
     /// - Parameters:
@@ -42,7 +42,7 @@ public struct PublicServer: Service {
     ///   - onRunning: Called with the bound port when the listener accepts connections.
     public init(
         configuration: SignalingConfiguration,
-        rooms: Rooms,
+        directory: ChannelDirectory,
         authorizer: any Authorizer,
         cluster: (any SignalingCluster)? = nil,
         mediaLoops: Int = 1,
@@ -58,7 +58,7 @@ public struct PublicServer: Service {
         onRunning: @escaping @Sendable (Int) async -> Void = { _ in }
     ) {
         self.configuration = configuration
-        self.rooms = rooms
+        self.directory = directory
         let limits = configuration.limits
         // That of the HTTP server has no lines below level notice.
         let ownLogger = signalingLogger ?? logger
@@ -80,7 +80,7 @@ public struct PublicServer: Service {
             cluster == nil
             ? nil : JoinGate(loops: mediaLoops, statistics: signalingStatistics, now: now)
         responder = PublicResponder(
-            rooms: rooms,
+            directory: directory,
             authorizer: authorizer,
             configuration: configuration,
             statistics: signalingStatistics,
@@ -96,14 +96,14 @@ public struct PublicServer: Service {
         let ayame = AyameContext(
             configuration: configuration.ayame,
             admission: AyameAdmission(
-                rooms: rooms,
+                directory: directory,
                 authorizer: authorizer,
                 configuration: configuration.ayame,
                 turn: configuration.sora.turn,
                 transport: webhookClient,
                 logger: ownLogger
             ),
-            rooms: rooms,
+            directory: directory,
             calls: relayCalls,
             statistics: signalingStatistics,
             logger: ownLogger,
@@ -111,10 +111,10 @@ public struct PublicServer: Service {
             clients: clients,
             work: work
         )
-        relayCalls.attach(rooms)
+        relayCalls.attach(directory)
         let webSockets = PublicWebSockets(
             sora: SoraContext(
-                rooms: rooms,
+                directory: directory,
                 authorizer: authorizer,
                 configuration: configuration.sora,
                 clientStatistics: clientStatistics,
@@ -164,7 +164,7 @@ public struct PublicServer: Service {
     var testable: Application<PublicResponder> { application }
 
     public func run() async throws {
-        let rooms = rooms
+        let directory = directory
         try await withGracefulShutdownHandler {
             do {
                 try await application.run()
@@ -172,7 +172,7 @@ public struct PublicServer: Service {
                 throw ServerStartError(binding: configuration.host, configuration.port, error)
             }
         } onGracefulShutdown: {
-            Task { await rooms.startDraining() }
+            Task { await directory.startDraining() }
         }
     }
 
@@ -241,7 +241,7 @@ func listenerStarted(_ listener: any Channel) async -> Int? {
 extension ServerStartError {
     init(binding host: String, _ port: Int, _ error: IOError) {
         self.init(
-            sentence: "Cannot listen on \(host):\(port) (TCP): \(error.description). "
+            message: "Cannot listen on \(host):\(port) (TCP): \(error.description). "
                 + "Is another program using the port, and is the address one of this machine?"
         )
     }

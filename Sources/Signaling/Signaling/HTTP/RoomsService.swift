@@ -9,18 +9,18 @@ import Wire
 ///
 /// Services shut down in reverse order of their list: put it before ``PublicServer``.
 public struct RoomsService: Service {
-    private let rooms: Rooms
-    public init(_ rooms: Rooms) { self.rooms = rooms }
+    private let directory: ChannelDirectory
+    public init(_ directory: ChannelDirectory) { self.directory = directory }
 
     public func run() async throws {
         // It throws when the task is cancelled.
         try? await gracefulShutdown()
-        await rooms.shutdown()
+        await directory.shutdown()
     }
 }
 
-/// Makes the notice handler of ``Rooms`` that logs all notices.
-public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
+/// Makes the notice handler of ``ChannelDirectory`` that logs all notices.
+public func logNotices(to logger: Logger) -> @Sendable (ChannelDirectory.Event) -> Void {
     let log = NoticeLog(logger: logger)
     return { log.log($0) }
 }
@@ -28,7 +28,7 @@ public func logNotices(to logger: Logger) -> @Sendable (Rooms.Event) -> Void {
 private struct NoticeLog: Sendable {
     let logger: Logger
 
-    func log(_ notice: Rooms.Event) {
+    func log(_ notice: ChannelDirectory.Event) {
         switch notice {
         case .joined(let attendance):
             let client = attendance.agent.name.printable
@@ -37,7 +37,7 @@ private struct NoticeLog: Sendable {
             let milliseconds = Int(attendance.duration.seconds * 1_000)
             logger.info("peer connected", metadata: metadata(attendance, ["milliseconds": "\(milliseconds)"]))
         case .ended(let participant, let reason, let attendance):
-            let details: Logger.Metadata = ["reason": "\(reason.sentence.printable)"]
+            let details: Logger.Metadata = ["reason": "\(reason.message.printable)"]
             guard let attendance else {
                 let metadata = details.merging(["participant": "\(participant)"]) { $1 }
                 logger.info("participant ended before it joined", metadata: metadata)
@@ -57,7 +57,7 @@ private struct NoticeLog: Sendable {
         case .dataEnded(let attendance, let reason):
             logger.warning(
                 "the node ended the data channels of a participant",
-                metadata: metadata(attendance, ["reason": "\(reason.sentence)"])
+                metadata: metadata(attendance, ["reason": "\(reason.message)"])
             )
         case .subscriptionFailed(let slot, let error):
             logger.debug("subscription refused", metadata: ["slot": "\(slot)", "error": "\(error)"])
@@ -70,7 +70,8 @@ private struct NoticeLog: Sendable {
     }
 
     /// - Parameter details: What only this event has.
-    private func metadata(_ attendance: Rooms.ParticipantInfo, _ details: Logger.Metadata) -> Logger.Metadata {
+    private func metadata(_ attendance: ChannelDirectory.ParticipantInfo, _ details: Logger.Metadata) -> Logger.Metadata
+    {
         let metadata: Logger.Metadata = [
             "channel": "\(attendance.channel)", "participant": "\(attendance.participant)",
             "peer": "\(attendance.peer)", "role": "\(attendance.role.rawValue)",
@@ -81,7 +82,7 @@ private struct NoticeLog: Sendable {
 }
 
 extension EndReason {
-    fileprivate var sentence: String {
+    fileprivate var message: String {
         switch self {
         case .left: "left"
         case .shutdown: "the server shut down"
@@ -109,7 +110,7 @@ extension EndReason {
 }
 
 extension DataAssociationEnd {
-    fileprivate var sentence: String {
+    fileprivate var message: String {
         switch self {
         case .work: "its packets caused more work than those of one client may cause"
         case .flood: "it sent more control chunks or broken chunks than a working client does"

@@ -33,7 +33,7 @@ public struct TrustedAuthorities: Sendable {
 
     private static func failure(_ path: String, _ purpose: String, _ reason: String) -> ServerStartError {
         ServerStartError(
-            sentence: "The certificates for \(purpose), \(path), cannot be read: \(reason). Name a file of "
+            message: "The certificates for \(purpose), \(path), cannot be read: \(reason). Name a file of "
                 + "certificates in PEM format, each between BEGIN CERTIFICATE and END CERTIFICATE."
         )
     }

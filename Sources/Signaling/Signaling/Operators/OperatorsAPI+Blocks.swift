@@ -132,27 +132,27 @@ extension OperatorsAPI {
     // MARK: Handlers
 
     private func get(_ subject: Block.Subject) async throws -> JSONValue {
-        guard let block = await rooms.block(of: subject) else { throw Problem.blockUnknown }
+        guard let block = await directory.block(of: subject) else { throw Problem.blockUnknown }
         return .object(Self.describe(block))
     }
 
     private func put(_ subject: Block.Subject, _ call: APICall) async throws -> JSONValue {
         let seconds = try call.body.integer("seconds", 1...Int(Self.blockSecondsMax))
-        let block = Block(subject, untilUnixSeconds: seconds.map { rooms.unixSeconds + Int64($0) })
-        let ended = try await rooms.block(block)
+        let block = Block(subject, untilUnixSeconds: seconds.map { directory.unixSeconds + Int64($0) })
+        let ended = try await directory.block(block)
         var answer = Self.describe(block)
         answer["ended"] = .integer(ended.count)
         return .object(answer)
     }
 
     private func lift(_ subject: Block.Subject) async throws -> JSONValue? {
-        guard await rooms.liftBlock(of: subject) else { throw Problem.blockUnknown }
+        guard await directory.liftBlock(of: subject) else { throw Problem.blockUnknown }
         return nil
     }
 
     private func listBans(_ call: APICall) async throws -> JSONValue {
         let channel = try call.channel()
-        let bans = await rooms.blocks.compactMap { block -> (name: String, block: Block)? in
+        let bans = await directory.blocks.compactMap { block -> (name: String, block: Block)? in
             guard case .member(let user, channel) = block.subject else { return nil }
             return (user, block)
         }
@@ -161,7 +161,7 @@ extension OperatorsAPI {
 
     private func listBlocks(_ call: APICall) async throws -> JSONValue {
         let kind = Self.kind(call)
-        let blocks = await rooms.blocks.compactMap { block -> (name: String, block: Block)? in
+        let blocks = await directory.blocks.compactMap { block -> (name: String, block: Block)? in
             switch (kind, block.subject) {
             case (.streams, .stream(let channel)): (channel.value, block)
             case (.users, .user(let user)): (user, block)

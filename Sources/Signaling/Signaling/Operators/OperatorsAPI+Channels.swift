@@ -67,7 +67,7 @@ extension OperatorsAPI {
     )
 
     private func listChannels(_ call: APICall) async throws -> JSONValue {
-        let sessions = await rooms.channelSessions.map { (name: $0.channel.value, session: $0) }
+        let sessions = await directory.channelSessions.map { (name: $0.channel.value, session: $0) }
             .sorted { APIOrder.precedes($0.name, $1.name) }
         let page = Page(sessions, call) { $0.name }
         var channels: [JSONValue] = []
@@ -78,12 +78,12 @@ extension OperatorsAPI {
     }
 
     private func getChannel(_ call: APICall) async throws -> JSONValue {
-        guard let session = await rooms.channelSession(of: try call.channel()) else { throw Problem.channelUnknown }
+        guard let session = await directory.channelSession(of: try call.channel()) else { throw Problem.channelUnknown }
         return await describe(session)
     }
 
     private func describe(_ session: ChannelSession) async -> JSONValue {
-        let connections = await rooms.places(in: session.channel)
+        let connections = await directory.places(in: session.channel)
         var answer: [String: JSONValue] = [
             "channel": .string(session.channel.value), "session_id": .string(session.id.value),
             "created_at": .integer(session.createdAt / 1_000_000_000),
@@ -91,7 +91,7 @@ extension OperatorsAPI {
             "connections": .integer(connections.count),
             "publishers": .integer(connections.count { $0.member.role.publishes }),
         ]
-        answer["app"] = await rooms.app(of: session.channel).map { .string($0) }
+        answer["app"] = await directory.app(of: session.channel).map { .string($0) }
         return .object(answer)
     }
 
@@ -99,7 +99,7 @@ extension OperatorsAPI {
         let channel = try call.channel()
         // It may be at another node, which is told to end it.
         let room = await relayCalls.listing(of: channel)
-        let ended = await rooms.terminate(channel).map(\.value)
+        let ended = await directory.terminate(channel).map(\.value)
         let count = Set(ended).union(room?.registrations.map(\.connectionID) ?? []).count
         guard count > 0 else { throw Problem.channelUnknown }
         return ["ended": .integer(count)]

@@ -1,5 +1,6 @@
 import HTTPTypes
 import JSON
+import Room
 import Wire
 
 extension OperatorsAPI {

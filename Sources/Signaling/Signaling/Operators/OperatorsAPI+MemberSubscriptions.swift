@@ -74,7 +74,7 @@ extension OperatorsAPI {
 
     private func listMemberSubscriptions(_ call: APICall) async throws -> JSONValue {
         let channel = try await occupiedChannel(call)
-        let connections = try await rooms.subscriptions(of: call.user, in: channel)
+        let connections = try await directory.subscriptions(of: call.user, in: channel)
         let owned = connections.map { (subscription: $0, users: Set($0.users)) }
         var counts: [String: Int] = [:]
         for connection in owned {

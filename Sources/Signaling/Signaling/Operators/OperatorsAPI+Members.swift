@@ -153,7 +153,7 @@ extension OperatorsAPI {
 
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.
     private func connections(_ call: APICall) async throws(Problem) -> [Connection] {
-        let connections = await rooms.places(in: try call.channel())
+        let connections = await directory.places(in: try call.channel())
         guard !connections.isEmpty else { throw .channelUnknown }
         return connections
     }
@@ -210,13 +210,13 @@ extension OperatorsAPI {
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel or in that room.
     private func requireMembers(of channel: ChannelName) async throws(Problem) -> AyameRooms.Listing? {
         let room = await relayCalls.listing(of: channel)
-        guard await rooms.channelSession(of: channel) != nil || room != nil else { throw .channelUnknown }
+        guard await directory.channelSession(of: channel) != nil || room != nil else { throw .channelUnknown }
         return room
     }
 
     /// Kicks a user, and returns how many connections that ends. Those in a room at another node are told to end.
     private func kick(_ user: String, from channel: ChannelName, _ room: AyameRooms.Listing?) async -> Int {
-        let ended = await rooms.kick(user, from: channel).map(\.value)
+        let ended = await directory.kick(user, from: channel).map(\.value)
         let registered = room?.registrations.filter { $0.user == user }.map(\.connectionID) ?? []
         return Set(ended).union(registered).count
     }

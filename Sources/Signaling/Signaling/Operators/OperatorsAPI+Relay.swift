@@ -2,14 +2,14 @@ import HTTPTypes
 import JSON
 import Room
 
-// Rooms of the 1:1 relay: lists. Their registrations end by the operations on the channel of the same name.
+// Channels of the 1:1 relay: lists. Their registrations end by the operations on the channel of the same name.
 
 extension OperatorsAPI {
     private static let roomSchema = APISchema.object([
         APIProperty("room", .string(1...255), required: true, "The room's name. It is also the name of a channel."),
         APIProperty(
             "media",
-            .choice(RelayMedia.allCases.map(\.rawValue)),
+            .choice(CallMedia.allCases.map(\.rawValue)),
             required: true,
             "The path of the media: from client to client, or through the node."
         ),

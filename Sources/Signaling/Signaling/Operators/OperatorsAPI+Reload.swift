@@ -21,9 +21,9 @@ public struct ReloadReport: Hashable, Sendable {
 
 /// Why a reload changed nothing, as a sentence for the operator.
 public struct ReloadFailure: Error, Hashable, Sendable {
-    public let sentence: String
+    public let message: String
 
-    public init(sentence: String) { self.sentence = sentence }
+    public init(message: String) { self.message = message }
 }
 
 /// Reads the settings of the node and their files again.
@@ -90,7 +90,7 @@ extension OperatorsAPI {
             }
             return .object(answer)
         } catch {
-            throw Problem(.reloadFailed, error.sentence)
+            throw Problem(.reloadFailed, error.message)
         }
     }
 }

@@ -65,13 +65,13 @@ extension OperatorsAPI {
     /// Performs a command.
     /// - Returns: how many connections changed.
     func changed(_ command: ChannelCommand, in channel: ChannelName) async throws(RoomError) -> JSONValue {
-        ["changed": .integer(try await rooms.perform(command, in: channel, by: .operator).participants.count)]
+        ["changed": .integer(try await directory.perform(command, in: channel, by: .operator).participants.count)]
     }
 
     /// - Throws: ``Problem/channelUnknown`` when nobody is in the channel.
     func occupiedChannel(_ call: APICall) async throws -> ChannelName {
         let channel = try call.channel()
-        guard await rooms.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
+        guard await directory.channelSession(of: channel) != nil else { throw Problem.channelUnknown }
         return channel
     }
 }

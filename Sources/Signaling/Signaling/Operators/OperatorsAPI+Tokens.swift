@@ -75,7 +75,7 @@ extension OperatorsAPI {
     ) { try $0.makeToken($1) }
 
     private func makeToken(_ call: APICall) throws -> JSONValue {
-        let now = rooms.unixSeconds
+        let now = directory.unixSeconds
         let seconds = try call.body.integer("expires_in", 1...Int(Self.blockSecondsMax)).map(Int64.init)
         return switch try call.body.string("kind") {
         case "app": try appToken(call.body, expiry: now + (seconds ?? Self.tokenSecondsDefault))
@@ -129,7 +129,7 @@ extension OperatorsAPI {
             )
             return ["token": .string(token.parameter), "expires_at": .integer(expiry)]
         } catch {
-            throw Problem(.refusedValue, "The token would be refused: \(error.sentence)")
+            throw Problem(.refusedValue, "The token would be refused: \(error.message)")
         }
     }
 
@@ -151,7 +151,7 @@ extension OperatorsAPI {
             let signed = url.signed(try urls.signature(path: url.path, timestamp: timestamp, rand: makeID()))
             return ["url": .string(signed), "expires_at": .integer(timestamp + validity)]
         } catch {
-            throw Problem(.refusedValue, "The URL cannot be signed: \(error.sentence)")
+            throw Problem(.refusedValue, "The URL cannot be signed: \(error.message)")
         }
     }
 }

@@ -8,7 +8,7 @@ import Room
 ///
 /// ``operations`` is the one table of what it can do. <doc:OperatorsAPI> has examples.
 struct OperatorsAPI: Sendable {
-    let rooms: Rooms
+    let directory: ChannelDirectory
     /// The registrations of the 1:1 relay.
     let relayCalls: AyameCalls
     /// Sign tokens and URLs. A reload changes them.
@@ -83,7 +83,7 @@ struct OperatorsAPI: Sendable {
             do throws(JSONShapeError) {
                 try parameter.schema.check(.string(value), "The path's \(parameter.rawValue)")
             } catch {
-                throw Problem(.pathUnknown, error.sentence)
+                throw Problem(.pathUnknown, error.message)
             }
         }
         let call = APICall(
@@ -95,7 +95,7 @@ struct OperatorsAPI: Sendable {
         guard let channel = path[.channel].flatMap({ ChannelName($0) }) else {
             return try await operation.handle(self, call)
         }
-        return try await rooms.withRemoteParticipants(of: channel) { try await operation.handle(self, call) }
+        return try await directory.withRemoteParticipants(of: channel) { try await operation.handle(self, call) }
     }
 
     private static func query(_ text: Substring?, _ properties: [APIProperty]) throws(Problem) -> [String: JSONValue] {
@@ -116,7 +116,7 @@ struct OperatorsAPI: Sendable {
             do throws(JSONShapeError) {
                 try property.schema.check(typed, "\"\(name)\"")
             } catch {
-                throw Problem(.invalidRequest, error.sentence)
+                throw Problem(.invalidRequest, error.message)
             }
             values[name] = typed
         }
@@ -135,7 +135,7 @@ struct OperatorsAPI: Sendable {
         do throws(JSONShapeError) {
             try schema.check(value, "the body")
         } catch {
-            throw Problem(.invalidRequest, error.sentence)
+            throw Problem(.invalidRequest, error.message)
         }
         return value.object ?? [:]
     }

@@ -61,11 +61,11 @@ public final class OperatorsClient: Sendable {
         /// The status of the answer; `nil` without one.
         public let status: Int?
         /// What is wrong and what to do.
-        public let sentence: String
+        public let message: String
 
-        public init(status: Int?, _ sentence: String) {
+        public init(status: Int?, _ message: String) {
             self.status = status
-            self.sentence = sentence
+            self.message = message
         }
     }
 

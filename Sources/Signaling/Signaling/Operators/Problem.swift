@@ -113,10 +113,10 @@ struct Problem: Error, Hashable {
         case RoomError.participantUnknown: self = .memberUnknown
         case RoomError.rolesUnused, RoomError.roleUnavailable, RoomError.publishingForbidden, RoomError.publishersFull,
             RoomError.nodePublishersFull, RoomError.appPublishersFull:
-            self.init(.roleUnavailable, HTTPFailure(error).sentence)
+            self.init(.roleUnavailable, HTTPFailure(error).message)
         case RoomError.blocksFull:
             self.init(.blocksFull, "The node holds as many bans and blocks as it can; lift some of them.")
-        case RoomError.subscriptionsFull: self.init(.subscriptionsFull, HTTPFailure(error).sentence)
+        case RoomError.subscriptionsFull: self.init(.subscriptionsFull, HTTPFailure(error).message)
         case RoomError.draining: self.init(.draining, "The node drains or is shutting down; use another one.")
         default: self.init(.failed, "The node failed to perform the operation; its log says why.")
         }

@@ -77,7 +77,7 @@ struct ChannelRequest: Hashable, Sendable {
             if let method = try Method(name, parameters, participant) { return method }
             throw JSONShapeError("There is no method of this name.")
         } catch {
-            throw RequestFailure(.parametersInvalid, "The request is refused: \(error.sentence)")
+            throw RequestFailure(.parametersInvalid, "The request is refused: \(error.message)")
         }
     }
 }
@@ -160,10 +160,10 @@ struct RequestFailure: Error, Hashable, Sendable {
 
     let reason: Reason
     /// What is wrong and what to do.
-    let sentence: String
+    let message: String
 
-    init(_ reason: Reason, _ sentence: String) {
+    init(_ reason: Reason, _ message: String) {
         self.reason = reason
-        self.sentence = sentence
+        self.message = message
     }
 }

@@ -1,4 +1,5 @@
 import Dispatch
+import Room
 import Synchronization
 
 /// Runs the jobs of many actors on one thread, round-robin by owner, and round-robin by share within an owner.
@@ -108,18 +109,18 @@ struct OwnedFairTurns<Owner: Hashable, Share: Hashable, Element> {
 /// Runs one actor on a ``FairWorkQueue``, in a share that can change.
 final class FairExecutor<Owner: Hashable & Sendable, Share: Hashable & Sendable>: SerialExecutor {
     private let queue: FairWorkQueue<Owner, Share>
-    private let place: Mutex<(owner: Owner, share: Share)>
+    private let place: Replaceable<(owner: Owner, share: Share)>
 
     init(_ queue: FairWorkQueue<Owner, Share>, share: Share, owner: Owner) {
         self.queue = queue
-        place = Mutex((owner, share))
+        place = Replaceable((owner, share))
     }
 
     /// Moves later jobs to another share. All shares run on one thread, so the actor's jobs never overlap.
-    func move(to share: Share, owner: Owner) { place.withLock { $0 = (owner, share) } }
+    func move(to share: Share, owner: Owner) { place.current = (owner, share) }
 
     func enqueue(_ job: consuming ExecutorJob) {
-        let (owner, share) = place.withLock { $0 }
+        let (owner, share) = place.current
         queue.enqueue(UnownedJob(job), of: share, owner: owner, on: self)
     }
 

@@ -5,21 +5,21 @@ import Room
 extension SoraClose {
     /// The close for a client that the rooms refused.
     init(_ error: RoomError) {
-        let sentence = HTTPFailure(error).sentence
+        let message = HTTPFailure(error).message
         switch error {
         case .draining: self = .stopping
-        case .profileMismatch: self.init(.channelProfileMismatch, sentence)
-        case .userPresent: self.init(.duplicatedChannelID, sentence)
-        case .alreadyPublishing: self.init(.alreadyPublishing, sentence)
-        case .publishersFull, .nodePublishersFull, .appPublishersFull: self.init(.publishersFull, sentence)
-        case .banned: self.init(.banned, sentence)
-        case .streamBlocked: self.init(.streamBlocked, sentence)
-        case .audienceByOperator: self.init(.roleSetByOperator, sentence)
-        case .appMismatch: self.init(.channelOfOtherApp, sentence)
+        case .profileMismatch: self.init(.channelProfileMismatch, message)
+        case .userPresent: self.init(.duplicatedChannelID, message)
+        case .alreadyPublishing: self.init(.alreadyPublishing, message)
+        case .publishersFull, .nodePublishersFull, .appPublishersFull: self.init(.publishersFull, message)
+        case .banned: self.init(.banned, message)
+        case .streamBlocked: self.init(.streamBlocked, message)
+        case .audienceByOperator: self.init(.roleSetByOperator, message)
+        case .appMismatch: self.init(.channelOfOtherApp, message)
         case .placeEnded(let reason):
             let close = Self(reason) ?? .disconnectedByOperator
-            self.init(WebSocketClose(Self.refusalCode, close.close.reason), sentence)
-        default: self.init(.internalError, sentence)
+            self.init(WebSocketClose(Self.refusalCode, close.close.reason), message)
+        default: self.init(.internalError, message)
         }
     }
 }
@@ -41,6 +41,6 @@ extension RequestFailure {
             case .expiryNotLater: .tokenInvalid
             default: .internalError
             }
-        self.init(reason, HTTPFailure(error).sentence)
+        self.init(reason, HTTPFailure(error).message)
     }
 }

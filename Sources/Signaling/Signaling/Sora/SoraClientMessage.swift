@@ -81,7 +81,7 @@ enum SoraClientMessage: Hashable, Sendable {
             default: self = .ignored(type: type)
             }
         } catch {
-            throw SoraClose(.invalidMessage, "A message of type \"\(type)\" is refused: \(error.sentence)")
+            throw SoraClose(.invalidMessage, "A message of type \"\(type)\" is refused: \(error.message)")
         }
     }
 }

@@ -5,19 +5,19 @@ import Room
 struct SoraClose: Error, Hashable, Sendable {
     let close: WebSocketClose
     /// What happened and what to do, without secrets.
-    let sentence: String
+    let message: String
     /// The limit that the client exceeded, to be counted; `nil` for none, or when it is counted already.
     let limit: SignalingStatistics.Refusal?
 
-    init(_ close: WebSocketClose, _ sentence: String, limit: SignalingStatistics.Refusal? = nil) {
+    init(_ close: WebSocketClose, _ message: String, limit: SignalingStatistics.Refusal? = nil) {
         self.close = close
-        self.sentence = sentence
+        self.message = message
         self.limit = limit
     }
 
     /// A refusal: code 4490.
-    init(_ reason: Reason, _ sentence: String, limit: SignalingStatistics.Refusal? = nil) {
-        self.init(WebSocketClose(Self.refusalCode, reason.rawValue), sentence, limit: limit)
+    init(_ reason: Reason, _ message: String, limit: SignalingStatistics.Refusal? = nil) {
+        self.init(WebSocketClose(Self.refusalCode, reason.rawValue), message, limit: limit)
     }
 
     /// The code of every abnormal close.
@@ -175,7 +175,7 @@ extension SoraClose {
 
     /// The close for a client whose message on a data channel of signaling is refused.
     init(_ violation: DataViolation, on label: String) {
-        let sentence =
+        let message =
             switch violation {
             case .notPermitted:
                 "The client sent a message on the data channel \(label), on which it only receives."
@@ -186,6 +186,6 @@ extension SoraClose {
                 "A message of the data channel \(label) decompresses to more than 256 KiB, or to more than 16 KiB and a "
                     + "hundred times its length."
             }
-        self.init(.invalidMessage, sentence, limit: violation == .rate ? .clientMessageRate : .dataMessage)
+        self.init(.invalidMessage, message, limit: violation == .rate ? .clientMessageRate : .dataMessage)
     }
 }

@@ -23,7 +23,7 @@ enum SoraCodecs {
         do {
             return .offered(.opus, format: try opusFormat(JSONFields(parameters)))
         } catch {
-            throw SoraClose(.invalidAudioFormat, "The audio parameters are refused: \(error.sentence)")
+            throw SoraClose(.invalidAudioFormat, "The audio parameters are refused: \(error.message)")
         }
     }
 
@@ -52,7 +52,7 @@ enum SoraCodecs {
             default: break
             }
         } catch {
-            throw SoraClose(.invalidVideoFormat, "The video parameters are refused: \(error.sentence)")
+            throw SoraClose(.invalidVideoFormat, "The video parameters are refused: \(error.message)")
         }
         guard codec.isOfferable else {
             throw SoraClose(.invalidVideoFormat, "The video parameters name a profile that the server cannot offer.")

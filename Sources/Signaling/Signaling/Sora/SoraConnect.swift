@@ -97,7 +97,7 @@ extension SoraConnect {
                 messageLabels = try Self.messageLabels(JSONFields(members))
             }
         } catch {
-            throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.sentence)")
+            throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.message)")
         }
         audio = try Media(message, "audio", .invalidAudioFormat, kbps: 6...Grants.audioKbpsMax)
         video = try Media(message, "video", .invalidVideoFormat, kbps: 1...Grants.videoKbpsMax)
@@ -195,7 +195,7 @@ extension SoraConnect.Media {
                 if let object = try fields.object(name) { parameters[name] = .object(object) }
             }
         } catch {
-            throw SoraClose(reason, "The \"connect\" message is refused: in \"\(kind)\", \(error.sentence)")
+            throw SoraClose(reason, "The \"connect\" message is refused: in \"\(kind)\", \(error.message)")
         }
     }
 }

@@ -11,13 +11,13 @@ extension SoraConnection {
             switch method {
             case .perform(let command, let result):
                 do throws(RoomError) {
-                    try await context.rooms.perform(command, by: id)
+                    try await context.directory.perform(command, by: id)
                 } catch {
                     throw RequestFailure(error, to: command)
                 }
                 return .success(result)
             case .statistics:
-                guard let statistics = await context.rooms.statistics(of: id) else {
+                guard let statistics = await context.directory.statistics(of: id) else {
                     throw RoomError.participantUnknown
                 }
                 return .success(statistics.sendingDocument.text)
@@ -39,14 +39,14 @@ extension SoraConnection {
         of id: ParticipantID,
         with token: JSONValue
     ) async throws(RoomError) -> Result<String, RequestFailure> {
-        guard let connection = await context.rooms.connection(of: id) else { throw .participantUnknown }
+        guard let connection = await context.directory.connection(of: id) else { throw .participantUnknown }
         let decision = await context.authorizer.refresh(
             RefreshRequest(connection, metadata: ["access_token": token])
         )
         switch decision {
         case .allowed(let grants):
             let expiry = grants.permissions.expiry
-            try await context.rooms.perform(.extendAccess(of: id, until: expiry), by: id)
+            try await context.directory.perform(.extendAccess(of: id, until: expiry), by: id)
             var result = JSONObjectWriter()
             result.add("expires_at", ifPresent: expiry.map { String($0.unixSeconds) })
             return .success(result.text)
@@ -61,12 +61,12 @@ extension SoraConnection {
     ///
     /// Requests of one client are performed one after the other, so nothing changes between reading and writing.
     private func putMetadata(_ change: MetadataChange, pushes: Bool, of id: ParticipantID) async throws -> String {
-        guard let connection = await context.rooms.connection(of: id) else {
+        guard let connection = await context.directory.connection(of: id) else {
             throw RequestFailure(.notJoined, "The client is not connected.")
         }
         let metadata = try change.applied(to: connection.member.metadataJSON)
         let push = pushes ? SoraServerMessage.metadataPush(change, of: id) : nil
-        try await context.rooms.perform(.setMetadata(json: metadata.text, of: id, push: push), by: id)
+        try await context.directory.perform(.setMetadata(json: metadata.text, of: id, push: push), by: id)
         return metadata.text
     }
 }

@@ -11,7 +11,7 @@ import Wire
 
 /// The dependencies of all Sora connections.
 struct SoraContext: Sendable {
-    let rooms: Rooms
+    let directory: ChannelDirectory
     let authorizer: any Authorizer
     let configuration: SoraConfiguration
     let clientStatistics: ClientStatistics
@@ -58,7 +58,7 @@ actor SoraConnection {
     private let writer: WebSocketWriter
     private var channel: any Channel { writer.channel }
     private var state: SoraStateMachine
-    private var reservation: Rooms.Reservation?
+    private var reservation: ChannelDirectory.Reservation?
     /// The admission, cancelled when the client disconnects.
     private var authorization: Task<Void, Never>?
     private var timer = DeadlineTimer()
@@ -162,7 +162,7 @@ actor SoraConnection {
         perform(state.handleTimeout(at: DeadlineTimer.now))
     }
 
-    // MARK: Rooms
+    // MARK: Channels
 
     private func authorize(_ connect: SoraConnect) async {
         trace = context.traces?.begin(
@@ -176,7 +176,7 @@ actor SoraConnection {
         let now = DeadlineTimer.now
         askedAt = now
         if let address = await redirect(connect) { return perform(state.redirected(to: address)) }
-        let prospect = await context.rooms.joinContext(of: connect.channel)
+        let prospect = await context.directory.joinContext(of: connect.channel)
         let decision = await decide(
             since: now,
             AccessRequest(
@@ -210,7 +210,7 @@ actor SoraConnection {
     }
 
     private func reserve(_ request: JoinRequest) async {
-        let rooms = context.rooms
+        let directory = context.directory
         var request = request
         request.network = network
         request.receivedAt = askedAt
@@ -221,16 +221,16 @@ actor SoraConnection {
         case nil: break
         }
         do throws(RoomError) {
-            let reservation = try await rooms.reserve(request)
+            let reservation = try await directory.reserve(request)
             self.reservation = reservation
             trace?.reserved(reservation.participant, session: reservation.channelSession)
             executor.move(to: request.channel, owner: WorkOwner(network, in: request.channel))
-            let events = await rooms.events(of: reservation.participant)
+            let events = await directory.events(of: reservation.participant)
             Task {
                 for await event in events { self.deliver(event) }
             }
             if request.data != nil { startDataOutput(to: reservation.participant) }
-            let streams = await rooms.visibleStreams(to: reservation.participant)
+            let streams = await directory.visibleStreams(to: reservation.participant)
             let place = SoraStateMachine.Reservation(
                 participant: reservation.participant,
                 session: reservation.channelSession,
@@ -260,10 +260,10 @@ actor SoraConnection {
     private func startDataOutput(to participant: ParticipantID) {
         let (messages, output) = AsyncStream.makeStream(of: (label: SoraDataChannels.Label, text: String).self)
         dataOutput = output
-        let rooms = context.rooms
+        let directory = context.directory
         Task {
             for await (label, text) in messages {
-                await rooms.send([Array(text.utf8)], on: label.rawValue, to: participant)
+                await directory.send([Array(text.utf8)], on: label.rawValue, to: participant)
             }
         }
     }
@@ -274,7 +274,7 @@ actor SoraConnection {
         context.joins?.began()
         defer { context.joins?.ended() }
         do throws(RoomError) {
-            _ = try await context.rooms.activate(
+            _ = try await context.directory.activate(
                 reservation,
                 remote: outcome.remote,
                 receive: outcome.receive,
@@ -292,7 +292,7 @@ actor SoraConnection {
     private func changeSlots(added: [SlotAssignment], removed: [MID]) async {
         guard let reservation else { return }
         do throws(RoomError) {
-            try await context.rooms.changeSlots(of: reservation.participant, add: added, remove: removed)
+            try await context.directory.changeSlots(of: reservation.participant, add: added, remove: removed)
             perform(state.slotsChanged(at: DeadlineTimer.now))
         } catch {
             perform(state.refused(error, at: DeadlineTimer.now))
@@ -301,7 +301,7 @@ actor SoraConnection {
 
     private func findStreams() async {
         guard let reservation else { return }
-        let streams = await context.rooms.visibleStreams(to: reservation.participant)
+        let streams = await context.directory.visibleStreams(to: reservation.participant)
         perform(state.found(streams, at: DeadlineTimer.now))
     }
 
@@ -312,8 +312,8 @@ actor SoraConnection {
 
     private func reportUnsupported(_ tracks: [UnsupportedTrack]) {
         guard let participant = reservation?.participant else { return }
-        let rooms = context.rooms
-        Task { await rooms.codecsRefused(by: participant, tracks) }
+        let directory = context.directory
+        Task { await directory.codecsRefused(by: participant, tracks) }
     }
 
     private func leave(_ reason: EndReason) {
@@ -322,8 +322,8 @@ actor SoraConnection {
         guard let reservation else { return }
         self.reservation = nil
         context.clientStatistics.forget(reservation.participant)
-        let rooms = context.rooms
-        Task { _ = await rooms.end(reservation, reason: reason) }
+        let directory = context.directory
+        Task { _ = await directory.end(reservation, reason: reason) }
     }
 
     private func record(_ reports: JSONValue) {
@@ -350,7 +350,7 @@ actor SoraConnection {
             )
         }
         var metadata: Logger.Metadata = [
-            "close": "\(close.close.description.printable)", "reason": "\(close.sentence.printable)",
+            "close": "\(close.close.description.printable)", "reason": "\(close.message.printable)",
         ]
         if let channel = state.channel { metadata["channel"] = "\(channel)" }
         if let reservation { metadata["participant"] = "\(reservation.participant)" }

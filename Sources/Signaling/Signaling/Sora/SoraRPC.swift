@@ -59,8 +59,8 @@ enum SoraRPC {
             return refused(RequestFailure(.notJSON, "The request is not JSON."))
         }
         guard let members = value.object, members["jsonrpc"] == "2.0" else {
-            let sentence = "A request has to be one object with \"jsonrpc\": \"2.0\"; send no batches."
-            return refused(RequestFailure(.requestInvalid, sentence))
+            let message = "A request has to be one object with \"jsonrpc\": \"2.0\"; send no batches."
+            return refused(RequestFailure(.requestInvalid, message))
         }
         let fields = JSONFields(members)
         var reply = ChannelRequest.Reply.none
@@ -95,7 +95,7 @@ enum SoraRPC {
             try check(parameters, of: method, caller)
             return try ChannelRequest.Method(method, parameters, caller)
         } catch {
-            throw RequestFailure(.parametersInvalid, "The parameters are refused: \(error.sentence)")
+            throw RequestFailure(.parametersInvalid, "The parameters are refused: \(error.message)")
         }
     }
 

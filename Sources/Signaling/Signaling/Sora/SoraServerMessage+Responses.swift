@@ -17,7 +17,7 @@ extension SoraServerMessage {
             var error = JSONObjectWriter()
             error.add("code", failure.reason.code)
             error.add("reason", failure.reason.rawValue)
-            error.add("message", failure.sentence)
+            error.add("message", failure.message)
             message.add("error", json: error.text)
         }
         return message.text
@@ -35,7 +35,7 @@ extension SoraServerMessage {
         case .failure(let failure):
             var error = JSONObjectWriter()
             error.add("code", failure.reason.rpcCode)
-            error.add("message", failure.sentence)
+            error.add("message", failure.message)
             message.add("error", json: error.text)
         }
         return message.text

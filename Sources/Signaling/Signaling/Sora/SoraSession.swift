@@ -135,14 +135,14 @@ extension SoraSession {
         }
     }
 
-    private func refusal(_ sentence: String) -> SoraEnd { SoraEnd(close: SoraClose(.invalidMessage, sentence)) }
+    private func refusal(_ message: String) -> SoraEnd { SoraEnd(close: SoraClose(.invalidMessage, message)) }
 
     private mutating func apply(_ sdp: String, at now: Instant) throws(SoraEnd) -> [Action] {
         let outcome: OfferedDescription.Outcome
         do {
             outcome = try description.apply(answer: sdp)
         } catch {
-            throw refusal("The client's answer is refused: \(error.sentence)")
+            throw refusal("The client's answer is refused: \(error.message)")
         }
         let reports = outcome.unsupported.isEmpty ? [] : [Action.reportUnsupported(outcome.unsupported)]
         guard isActive else {
@@ -259,8 +259,8 @@ extension SoraSession {
 
     private mutating func enqueue(_ request: ChannelRequest) -> [Action] {
         guard requests.count < Self.requestsMax else {
-            let sentence = "Too many requests are under way; wait for their responses."
-            return response(to: request, .failure(RequestFailure(.requestsFull, sentence)))
+            let message = "Too many requests are under way; wait for their responses."
+            return response(to: request, .failure(RequestFailure(.requestsFull, message)))
         }
         requests.append(request)
         return requests.count == 1 ? performRequests() : []

@@ -70,7 +70,7 @@ struct SoraSettings: Sendable {
             )
         } catch {
             // The client's own choice is already validated, so the grants are invalid.
-            throw SoraClose(.authenticationInternalError, "The grants are invalid: \(error.sentence)")
+            throw SoraClose(.authenticationInternalError, "The grants are invalid: \(error.message)")
         }
         audio.codec = SoraCodecs.name(of: audioCodec.name)
         video.codec = SoraCodecs.name(of: videoCodec.name)

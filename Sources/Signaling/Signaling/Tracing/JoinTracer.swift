@@ -77,7 +77,7 @@ public final class JoinTracer: Sendable {
         case .connectionFailed(let report, let reason):
             guard let trace = remove(report) else { return }
             _ = trace.advanced(report.connection)
-            trace.failed(reason.word, kind: reason.word)
+            trace.failed(reason.name, kind: reason.name)
         case .sessionCreated, .sessionDestroyed, .connectionUpdated, .qualityChanged, .roleChanged: break
         case .connectionInterrupted: break
         }

@@ -31,7 +31,7 @@ extension PublicResponder {
         } catch {
             let failure = HTTPFailure(error)
             trace?.responded(status: failure.status.code)
-            trace?.failed(failure.sentence, kind: "\(failure.status.code)")
+            trace?.failed(failure.message, kind: "\(failure.status.code)")
             throw error
         }
     }

@@ -60,7 +60,7 @@ enum MediaOffer: Sendable {
     }
 
     /// - Parameter acceptsData: Whether to accept data channels.
-    func answer(_ reservation: Rooms.Reservation, _ grants: Grants, acceptsData: Bool) -> AnsweredOffer {
+    func answer(_ reservation: ChannelDirectory.Reservation, _ grants: Grants, acceptsData: Bool) -> AnsweredOffer {
         // 62 bits are usable with every SDP parser (RFC 9429 §5.2.1).
         let sessionID = UInt64.random(in: 1..<(1 << 62))
         switch self {

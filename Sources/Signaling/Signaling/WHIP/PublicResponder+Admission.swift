@@ -10,7 +10,7 @@ extension PublicResponder {
 
     /// Asks the authorizer to admit a client of WHIP, WHEP or an event stream.
     /// - Parameter receivedAt: As in ``JoinRequest/receivedAt``: before the token was verified, which may wait for its key.
-    /// - Returns: The request for ``Rooms/reserve(_:)``, and the grants.
+    /// - Returns: The request for ``ChannelDirectory/reserve(_:)``, and the grants.
     /// - Throws: 401 or 403 when the client is denied, 503 when the authorizer failed.
     func admit(
         _ request: Request,
@@ -22,7 +22,7 @@ extension PublicResponder {
         receivedAt: Instant,
         _ trace: JoinTrace? = nil
     ) async throws -> (join: JoinRequest, grants: Grants) {
-        let prospect = await rooms.joinContext(of: channel)
+        let prospect = await directory.joinContext(of: channel)
         let name = request.headers[.userAgent] ?? ""
         let agent = ClientAgent(
             signaling: signaling,
@@ -48,11 +48,11 @@ extension PublicResponder {
             grants.apply(to: &join)
             return (join, grants)
         case .denied(let reason):
-            let sentence = reason ?? "You may not join this channel."
+            let message = reason ?? "You may not join this channel."
             guard credential != nil else {
-                throw HTTPFailure(.unauthorized, sentence, headers: [.wwwAuthenticate: "Bearer"])
+                throw HTTPFailure(.unauthorized, message, headers: [.wwwAuthenticate: "Bearer"])
             }
-            throw HTTPFailure(.forbidden, sentence)
+            throw HTTPFailure(.forbidden, message)
         case .failed:
             throw HTTPFailure.overloaded("The server could not decide whether to admit you; try again.")
         }

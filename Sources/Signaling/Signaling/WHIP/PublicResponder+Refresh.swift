@@ -16,7 +16,7 @@ extension PublicResponder {
     ///
     /// - Throws: 401 or 403 when the new one is not valid, or expires no later than the old one, which then stays.
     func refresh(
-        _ session: Rooms.Resource,
+        _ session: ChannelDirectory.Resource,
         _ request: Request,
         _ target: RequestTarget,
         from network: ClientNetwork
@@ -34,7 +34,9 @@ extension PublicResponder {
         if credential != nil || metadata?["access_token"] == nil {
             try await authorize(action, credential, from: network)
         }
-        guard let connection = await rooms.connection(of: session.participant) else { throw HTTPFailure.sessionUnknown }
+        guard let connection = await directory.connection(of: session.participant) else {
+            throw HTTPFailure.sessionUnknown
+        }
         let decision = await authorizer.refresh(
             RefreshRequest(connection, credential: credential, metadata: metadata)
         )
@@ -42,8 +44,8 @@ extension PublicResponder {
         case .allowed(let grants):
             // A token that names no user owns the session itself, and expires: the new one takes the session over.
             let id = session.participant
-            try await rooms.perform(.extendAccess(of: id, until: grants.permissions.expiry), by: id)
-            if let owner = credential?.ownerProof { await rooms.replaceOwner(of: id, by: owner) }
+            try await directory.perform(.extendAccess(of: id, until: grants.permissions.expiry), by: id)
+            if let owner = credential?.ownerProof { await directory.replaceOwner(of: id, by: owner) }
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .denied(let reason):
             throw HTTPFailure(.forbidden, reason ?? "The new token does not permit what this session does.")

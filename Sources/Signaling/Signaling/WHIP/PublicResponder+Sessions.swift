@@ -44,13 +44,13 @@ extension PublicResponder {
             join.keepsPlace = join.user != nil
         }
         join.usesTURN = configuration.sora.embeddedTURN == .on
-        let reservation = try await rooms.reserve(join)
+        let reservation = try await directory.reserve(join)
         trace?.reserved(reservation.participant, session: reservation.channelSession)
         let answered = offer.answer(reservation, grants, acceptsData: configuration.sora.offersDataChannels)
         joins?.began()
         defer { joins?.ended() }
         do throws(RoomError) {
-            let session = try await rooms.activate(
+            let session = try await directory.activate(
                 reservation,
                 remote: answered.remote,
                 receive: answered.receive,
@@ -64,7 +64,7 @@ extension PublicResponder {
             statistics.answered(after: DeadlineTimer.now - offeredAt)
             return created(reservation, session, answer: answered.answer)
         } catch {
-            await rooms.cancel(reservation)
+            await directory.cancel(reservation)
             throw error
         }
     }
@@ -76,7 +76,11 @@ extension PublicResponder {
             : Response(status: .noContent)
     }
 
-    private func created(_ reservation: Rooms.Reservation, _ session: Rooms.Resource, answer: String) -> Response {
+    private func created(
+        _ reservation: ChannelDirectory.Reservation,
+        _ session: ChannelDirectory.Resource,
+        answer: String
+    ) -> Response {
         let path = "/sessions/\(reservation.resource.value)"
         let relation = "urn:ietf:params:\(session.role.publishes ? "whip" : "whep"):ext:nagare:events"
         var response = Response(
@@ -122,7 +126,7 @@ extension PublicResponder {
         case .patch where request.isRefresh: return try await refresh(session, request, target, from: network)
         case .patch: return try await patch(request, id)
         case .delete:
-            guard await rooms.end(id) else { throw HTTPFailure.sessionUnknown }
+            guard await directory.end(id) else { throw HTTPFailure.sessionUnknown }
             return Response(status: .ok)
         default: return Response(status: .noContent)
         }
@@ -135,7 +139,9 @@ extension PublicResponder {
         from network: ClientNetwork
     ) async throws -> Response {
         let (_, session) = try await authorizedSession(request, id, from: network)
-        guard let statistics = await rooms.statistics(of: session.participant) else { throw HTTPFailure.sessionUnknown }
+        guard let statistics = await directory.statistics(of: session.participant) else {
+            throw HTTPFailure.sessionUnknown
+        }
         let response = Response(
             status: .ok,
             headers: [.contentType: "application/json", .cacheControl: "no-store"],
@@ -148,8 +154,8 @@ extension PublicResponder {
         _ request: Request,
         _ id: ResourceID?,
         from network: ClientNetwork
-    ) async throws -> (id: ResourceID, session: Rooms.Resource) {
-        guard let id, let session = await rooms.resource(id) else {
+    ) async throws -> (id: ResourceID, session: ChannelDirectory.Resource) {
+        guard let id, let session = await directory.resource(id) else {
             // A client without a valid token does not learn which sessions exist.
             try await authorize(.probe, await credential(of: request), from: network)
             throw HTTPFailure.sessionUnknown
@@ -173,14 +179,14 @@ extension PublicResponder {
             )
         }
         let fragment = try TrickleFragment(parsing: try await text(of: request, as: .fragment))
-        guard let session = await rooms.resource(id) else { throw HTTPFailure.sessionUnknown }
+        guard let session = await directory.resource(id) else { throw HTTPFailure.sessionUnknown }
         guard condition.matches(session.iceVersion) else { throw HTTPFailure.preconditionFailed }
         guard let credentials = fragment.credentials, credentials != session.remoteCredentials else {
             // The client's candidates are ignored: the server is ICE lite and learns the address from connectivity checks.
             return Response(status: .noContent)
         }
         let expected = condition == .any ? nil : session.iceVersion
-        let restarted = try await rooms.restartICE(id, expected: expected, remote: credentials)
+        let restarted = try await directory.restartICE(id, expected: expected, remote: credentials)
         let body = restartFragment(local: restarted.local, mids: restarted.mids, kind: restarted.firstMediaKind)
         return Response(
             status: .ok,

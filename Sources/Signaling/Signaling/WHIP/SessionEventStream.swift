@@ -11,9 +11,9 @@ extension PublicResponder {
     func sessionEvents(_ request: Request, _ id: ResourceID?, _ context: ClientContext) async throws -> Response {
         let (id, _) = try await authorizedSession(request, id, from: context.network)
         guard request.method == .get else { return Response(status: .ok, headers: Self.eventStreamHeaders) }
-        guard let events = await rooms.events(of: id) else { throw HTTPFailure.sessionUnknown }
+        guard let events = await directory.events(of: id) else { throw HTTPFailure.sessionUnknown }
         let stream = SessionEventStream(
-            rooms: rooms,
+            directory: directory,
             events: events,
             heartbeatInterval: configuration.heartbeatInterval,
             output: eventStreamOutput(context)
@@ -27,7 +27,7 @@ final class SessionEventStream: EventStream {
     /// The names of the events, for the `Link` of a session.
     static let names = "token.expiring,interrupted,resumed,network.quality,ended"
 
-    private let rooms: Rooms
+    private let directory: ChannelDirectory
     private let events: ParticipantEvents
     private let heartbeatInterval: Duration
     private let output: EventStreamOutput
@@ -38,8 +38,9 @@ final class SessionEventStream: EventStream {
     /// A client that reads none of so many has lost interest.
     private static let textsMax = 64
 
-    init(rooms: Rooms, events: ParticipantEvents, heartbeatInterval: Duration, output: EventStreamOutput) {
-        self.rooms = rooms
+    init(directory: ChannelDirectory, events: ParticipantEvents, heartbeatInterval: Duration, output: EventStreamOutput)
+    {
+        self.directory = directory
         self.events = events
         self.heartbeatInterval = heartbeatInterval
         self.output = output
@@ -47,8 +48,8 @@ final class SessionEventStream: EventStream {
     }
 
     deinit {
-        let (rooms, events) = (rooms, events)
-        Task { await rooms.stopReading(events) }
+        let (directory, events) = (directory, events)
+        Task { await directory.stopReading(events) }
     }
 
     /// Ends the stream after the current write.
@@ -80,7 +81,7 @@ final class SessionEventStream: EventStream {
             }
             group.cancelAll()
         }
-        await rooms.stopReading(events)
+        await directory.stopReading(events)
     }
 
     private func received(_ event: ParticipantEvent) {

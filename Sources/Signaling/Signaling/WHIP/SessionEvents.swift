@@ -49,7 +49,7 @@ struct SessionEvents {
     }
 
     private static func ended(_ reason: EndReason) -> [String: JSONValue] {
-        var members: [String: JSONValue] = ["reason": .string(reason.word)]
+        var members: [String: JSONValue] = ["reason": .string(reason.name)]
         members["code"] = reason.code.map { .integer($0.rawValue) }
         return members
     }

@@ -53,7 +53,7 @@ struct DeliveryQueue<Item: Sendable>: Sendable {
     /// The number of events in the queue, with those being delivered.
     private(set) var count = 0
     /// Whether failures are final, because the node is shutting down.
-    private var isDraining = false
+    private(set) var isDraining = false
 
     init(limits: WebhookLimits) { self.limits = limits }
 

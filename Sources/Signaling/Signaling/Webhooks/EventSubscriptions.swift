@@ -74,7 +74,7 @@ public final class EventSubscriptions: Service {
     private let logger: Logger
     private let makeID: @Sendable () -> String
     private let clock: RoomClock
-    private let observer = Mutex<(@Sendable (_ id: String, _ subscription: String?) -> Void)?>(nil)
+    private let observer = Replaceable<(@Sendable (_ id: String, _ subscription: String?) -> Void)?>(nil)
     private let sleep: @Sendable (Duration) async -> Void
     /// The deliverers that have to be run.
     private let added: AsyncStream<WebhookDeliverer>
@@ -130,7 +130,7 @@ public final class EventSubscriptions: Service {
         )
         guard begin(subscription) else { return nil }
         if let text = try? JSONEncoder().encode(subscription) {
-            observer.withLock { $0 }?(subscription.id, String(decoding: text, as: UTF8.self))
+            observer.current?(subscription.id, String(decoding: text, as: UTF8.self))
         }
         return subscription
     }
@@ -160,7 +160,7 @@ public final class EventSubscriptions: Service {
     /// - Returns: whether there was one.
     func unsubscribe(_ id: String) -> Bool {
         let isEnded = end(id)
-        if isEnded { observer.withLock { $0 }?(id, nil) }
+        if isEnded { observer.current?(id, nil) }
         return isEnded
     }
 
@@ -177,7 +177,7 @@ public final class EventSubscriptions: Service {
     /// Calls an observer for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
     /// nodes, and with `nil` for each that ends. It must not block.
     public func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
-        self.observer.withLock { $0 = observer }
+        self.observer.current = observer
     }
 
     /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
@@ -216,8 +216,8 @@ public final class EventSubscriptions: Service {
             enqueue(.memberJoined, report)
             if report.connection.member.role.publishes { enqueue(.publish, report) }
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.word) }
-            enqueue(.memberLeft, report, reason: reason.word)
+            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.name) }
+            enqueue(.memberLeft, report, reason: reason.name)
         case .roleChanged(let report, _):
             enqueue(.memberRoleChanged, report)
             if report.connection.member.role.publishes {

@@ -96,10 +96,10 @@ public final class WebhookAuthorizer: Authorizer {
             // A cancellation by the client is no failure of the server.
             guard !Task.isCancelled else { return .failed }
             counters.failed("auth")
-            return failed(request, failure.sentence)
+            return failed(request, failure.message)
         } catch {
             counters.failed("auth")
-            return failed(request, (error as? JSONShapeError)?.sentence ?? "\(error)")
+            return failed(request, (error as? JSONShapeError)?.message ?? "\(error)")
         }
     }
 
@@ -118,8 +118,8 @@ public final class WebhookAuthorizer: Authorizer {
         return decision
     }
 
-    private func failed(_ request: AccessRequest, _ sentence: String) -> AccessDecision {
-        logger.warning("the authentication webhook did not decide", metadata: metadata(request, sentence))
+    private func failed(_ request: AccessRequest, _ message: String) -> AccessDecision {
+        logger.warning("the authentication webhook did not decide", metadata: metadata(request, message))
         return .failed
     }
 

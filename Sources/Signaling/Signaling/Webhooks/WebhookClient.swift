@@ -3,7 +3,7 @@ internal import AsyncHTTPClient
 import JSON
 internal import NIOCore
 internal import NIOHTTP1
-import Synchronization
+import Room
 import Telemetry
 
 #if canImport(FoundationEssentials)
@@ -23,7 +23,7 @@ enum WebhookFailure: Error, Hashable {
     case notJSON
 
     /// For the log.
-    var sentence: String {
+    var message: String {
         switch self {
         case .timeout: "The server did not answer in time."
         case .connection(let text): "The connection failed: \(text)."
@@ -59,10 +59,10 @@ extension WebhookTransport {
 public final class WebhookClient: WebhookTransport {
     private let client: HTTPClient
     private let bytesMax: Int
-    private let state: Mutex<State>
+    private let access: Replaceable<Access>
 
     /// What ``change(_:)`` changes.
-    private struct State {
+    private struct Access {
         /// For one request, up to the last byte of the answer.
         var timeout: Duration
         var authorization: String?
@@ -83,11 +83,11 @@ public final class WebhookClient: WebhookTransport {
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.limits.connectionsMax
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
         bytesMax = configuration.limits.responseBytesMax
-        state = Mutex(State(configuration))
+        access = Replaceable(Access(configuration))
     }
 
     /// Changes the time limit, the credentials and the signer of later requests.
-    public func change(_ configuration: WebhookConfiguration) { state.withLock { $0 = State(configuration) } }
+    public func change(_ configuration: WebhookConfiguration) { access.current = Access(configuration) }
 
     /// Closes all connections. Call it once, at the end.
     public func shutdown() async { try? await client.shutdown() }
@@ -97,15 +97,15 @@ public final class WebhookClient: WebhookTransport {
         request.method = .POST
         request.headers.add(name: "Content-Type", value: "application/json")
         request.headers.add(name: "User-Agent", value: "Nagare")
-        let (timeout, authorization, signer) = state.withLock { ($0.timeout, $0.authorization, $0.signer) }
-        if let signer {
+        let access = access.current
+        if let signer = access.signer {
             let value = signer.value(of: body, at: Int64(Date().timeIntervalSince1970))
             request.headers.add(name: WebhookSigner.header, value: value)
         }
-        if let authorization { request.headers.add(name: "Authorization", value: authorization) }
+        if let authorization = access.authorization { request.headers.add(name: "Authorization", value: authorization) }
         if let context = TraceContext.current { request.headers.add(name: "traceparent", value: context.traceparent) }
         for (name, value) in headers { request.headers.add(name: name, value: value) }
         request.body = .bytes(ByteBuffer(bytes: body))
-        return try await client.answer(to: request, within: timeout, bytesMax: bytesMax).body
+        return try await client.answer(to: request, within: access.timeout, bytesMax: bytesMax).body
     }
 }

@@ -32,14 +32,13 @@ final class WebhookDeliverer: Sendable {
     }
 
     private let name: String
-    private let url: Mutex<String>
+    private let url: Replaceable<String>
     private let transport: any WebhookTransport
     private let limits: WebhookLimits
     private let counters: WebhookCounters
     private let logger: Logger
     private let sleep: @Sendable (Duration) async -> Void
     private let queue: Mutex<DeliveryQueue<Event>>
-    private let isFinishing = Mutex(false)
     /// Signals a change of the queue.
     private let wakes: AsyncStream<Void>
     private let wake: AsyncStream<Void>.Continuation
@@ -57,7 +56,7 @@ final class WebhookDeliverer: Sendable {
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
     ) {
         self.name = name
-        self.url = Mutex(url)
+        self.url = Replaceable(url)
         self.transport = transport
         self.limits = limits
         self.counters = counters
@@ -71,7 +70,7 @@ final class WebhookDeliverer: Sendable {
     var waitingCount: Int { queue.withLock { $0.count } }
 
     /// Sends later attempts to another address, those for events that are queued already included.
-    func setURL(_ url: String) { self.url.withLock { $0 = url } }
+    func setURL(_ url: String) { self.url.current = url }
 
     /// Queues an event behind earlier ones of the same channel. It does not block.
     func enqueue(_ event: Event, of channel: ChannelName) {
@@ -99,7 +98,7 @@ final class WebhookDeliverer: Sendable {
                 while let (channel, event) = queue.withLock({ $0.next() }) {
                     group.addTask { await self.attempt(event, of: channel) }
                 }
-                if isFinishing.withLock({ $0 }), waitingCount == 0 { return }
+                if queue.withLock({ $0.isDraining && $0.count == 0 }) { return }
             }
         }
     }
@@ -107,7 +106,6 @@ final class WebhookDeliverer: Sendable {
     /// Makes ``run()`` return after one last attempt for each event.
     func finish() {
         queue.withLock { $0.startDraining() }
-        isFinishing.withLock { $0 = true }
         wake.yield()
     }
 
@@ -117,7 +115,7 @@ final class WebhookDeliverer: Sendable {
         do throws(WebhookFailure) {
             let headers = event.participant.map { [("sora-connection-id", $0.value)] } ?? []
             let answer = try await counters.timed(name) { () async throws(WebhookFailure) in
-                try await transport.exchange(event.body, with: url.withLock { $0 }, headers: headers)
+                try await transport.exchange(event.body, with: url.current, headers: headers)
             }
             await event.onAnswer(answer)
             isDelivered = true
@@ -125,9 +123,9 @@ final class WebhookDeliverer: Sendable {
             isDelivered = false
             logger.debug(
                 "webhook failed",
-                metadata: ["webhook": "\(name)", "channel": "\(channel)", "reason": "\(error.sentence.printable)"]
+                metadata: ["webhook": "\(name)", "channel": "\(channel)", "reason": "\(error.message.printable)"]
             )
-            reason = error.sentence
+            reason = error.message
         }
         switch queue.withLock({ $0.finished(channel, isDelivered: isDelivered) }) {
         case .delivered: counters.delivered(name)
@@ -176,8 +174,13 @@ public final class WebhookCounters: Sendable {
         /// The queue was full, and no channel had more than one event.
         case full
     }
-    private let counts = Mutex<[String: Counts]>([:])
-    private let decisions = Mutex((allowed: UInt64(0), denied: UInt64(0)))
+    private struct State {
+        /// By the webhook's name.
+        var counts: [String: Counts] = [:]
+        var allowed: UInt64 = 0
+        var denied: UInt64 = 0
+    }
+    private let state = Mutex(State())
     private let now: @Sendable () -> Instant
 
     public convenience init() { self.init(now: { DeadlineTimer.now }) }
@@ -185,11 +188,11 @@ public final class WebhookCounters: Sendable {
     init(now: @escaping @Sendable () -> Instant) { self.now = now }
 
     /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
-    public subscript(_ name: String) -> Counts { counts.withLock { $0[name] ?? Counts() } }
+    public subscript(_ name: String) -> Counts { state.withLock { $0.counts[name] ?? Counts() } }
     /// The number of clients that the authentication webhook admitted.
-    public var allowed: UInt64 { decisions.withLock { $0.allowed } }
+    public var allowed: UInt64 { state.withLock { $0.allowed } }
     /// The number of clients that it denied.
-    public var denied: UInt64 { decisions.withLock { $0.denied } }
+    public var denied: UInt64 { state.withLock { $0.denied } }
 
     /// Sends one request and counts its duration, unless the task is cancelled meanwhile.
     func timed<Answer: Sendable>(
@@ -200,21 +203,23 @@ public final class WebhookCounters: Sendable {
         defer {
             if !Task.isCancelled {
                 let duration = now() - start
-                counts.withLock { $0[name, default: Counts()].durations.observe(nanoseconds: duration.nanoseconds) }
+                count(name) { $0.durations.observe(nanoseconds: duration.nanoseconds) }
             }
         }
         return try await request()
     }
 
-    func delivered(_ name: String) { counts.withLock { $0[name, default: Counts()].successful += 1 } }
-    func failed(_ name: String) { counts.withLock { $0[name, default: Counts()].failed += 1 } }
-    func retried(_ name: String) { counts.withLock { $0[name, default: Counts()].retried += 1 } }
-    func dropped(_ name: String, _ reason: DropReason) {
-        counts.withLock { $0[name, default: Counts()].drops[reason, default: 0] += 1 }
-    }
+    func delivered(_ name: String) { count(name) { $0.successful += 1 } }
+    func failed(_ name: String) { count(name) { $0.failed += 1 } }
+    func retried(_ name: String) { count(name) { $0.retried += 1 } }
+    func dropped(_ name: String, _ reason: DropReason) { count(name) { $0.drops[reason, default: 0] += 1 } }
     func decided(isAllowed: Bool) {
-        decisions.withLock { decisions in
-            if isAllowed { decisions.allowed += 1 } else { decisions.denied += 1 }
+        state.withLock { state in
+            if isAllowed { state.allowed += 1 } else { state.denied += 1 }
         }
+    }
+
+    private func count(_ name: String, _ change: (inout Counts) -> Void) {
+        state.withLock { change(&$0.counts[name, default: Counts()]) }
     }
 }

@@ -3,7 +3,6 @@ public import JSON
 public import Logging
 public import Room
 public import ServiceLifecycle
-import Synchronization
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -21,12 +20,12 @@ public final class Webhooks: Service {
     private let events: WebhookDeliverer
     private let sessions: WebhookDeliverer
     /// Which of the two are in use.
-    private let uses: Mutex<(events: Bool, sessions: Bool)>
+    private let uses: Replaceable<(events: Bool, sessions: Bool)>
     let bodies: WebhookBodies
     private let logger: Logger
     private let drainTimeout: Duration
-    /// The rooms, which are created after the webhooks.
-    private let rooms = Mutex<Rooms?>(nil)
+    /// The channels, which are created after the webhooks.
+    private let directory = Replaceable<ChannelDirectory?>(nil)
 
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service.
@@ -63,7 +62,7 @@ public final class Webhooks: Service {
         }
         events = deliverer("event", configuration.eventURL)
         sessions = deliverer("session", configuration.sessionURL)
-        uses = Mutex((configuration.eventURL != nil, configuration.sessionURL != nil))
+        uses = Replaceable((configuration.eventURL != nil, configuration.sessionURL != nil))
         bodies = WebhookBodies(node: node, makeID: makeID)
         drainTimeout = configuration.limits.drainTimeout
         self.logger = logger
@@ -78,11 +77,11 @@ public final class Webhooks: Service {
     public func setURLs(event: String?, session: String?) {
         if let event { events.setURL(event) }
         if let session { sessions.setURL(session) }
-        uses.withLock { $0 = (event != nil, session != nil) }
+        uses.current = (event != nil, session != nil)
     }
 
-    /// Sets the rooms for the session webhook's answers.
-    public func connect(to rooms: Rooms) { self.rooms.withLock { $0 = rooms } }
+    /// Sets the channels for the session webhook's answers.
+    public func connect(to directory: ChannelDirectory) { self.directory.current = directory }
 
     /// Queues the event of one report. It does not block.
     /// - Parameter media: How the media of a connection that ended was; `nil` where that is not known.
@@ -112,10 +111,10 @@ public final class Webhooks: Service {
         case .connectionResumed(let report): enqueue(.memberResumed, report)
         case .qualityChanged, .setupAdvanced: break
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.word) }
-            enqueue(bodies.event("connection.destroyed", report, reason: reason.word, media: media), of: report)
+            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.name) }
+            enqueue(bodies.event("connection.destroyed", report, reason: reason.name, media: media), of: report)
         case .connectionFailed(let report, let reason):
-            enqueue(bodies.event("connection.failed", report, reason: reason.word), of: report, isEssential: false)
+            enqueue(bodies.event("connection.failed", report, reason: reason.name), of: report, isEssential: false)
         }
     }
 
@@ -137,7 +136,7 @@ public final class Webhooks: Service {
         in channel: ChannelName,
         isEssential: Bool
     ) {
-        guard uses.withLock({ $0.events }) else { return }
+        guard uses.current.events else { return }
         events.enqueue(
             WebhookDeliverer.Event(body: body(), participant: participant, isEssential: isEssential),
             of: channel
@@ -149,22 +148,22 @@ public final class Webhooks: Service {
         of session: ChannelSession,
         onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void
     ) {
-        guard uses.withLock({ $0.sessions }) else { return }
+        guard uses.current.sessions else { return }
         sessions.enqueue(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
     }
 
     /// Applies the session webhook's answer, if the session still exists.
     private func apply(_ answer: [String: JSONValue], to session: ChannelSession) async {
-        guard let rooms = rooms.withLock({ $0 }) else { return }
+        guard let directory = directory.current else { return }
         do {
             let fields = JSONFields(answer)
             let number = try fields.integer("spotlight_number", Spotlight.numbers)
             let filters = try ForwardingFilter.list(fields)
             if let number {
-                try await perform(.setSpotlightNumber(number), in: session, of: rooms)
+                try await perform(.setSpotlightNumber(number), in: session, of: directory)
             }
             for filter in filters ?? [] {
-                try await perform(.createFilter(filter, scope: .channel), in: session, of: rooms)
+                try await perform(.createFilter(filter, scope: .channel), in: session, of: directory)
             }
         } catch {
             logger.warning(
@@ -174,9 +173,10 @@ public final class Webhooks: Service {
         }
     }
 
-    private func perform(_ command: ChannelCommand, in session: ChannelSession, of rooms: Rooms) async throws(RoomError)
+    private func perform(_ command: ChannelCommand, in session: ChannelSession, of directory: ChannelDirectory)
+        async throws(RoomError)
     {
-        try await rooms.perform(command, in: session.channel, by: .operator, session: session.id)
+        try await directory.perform(command, in: session.channel, by: .operator, session: session.id)
     }
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.

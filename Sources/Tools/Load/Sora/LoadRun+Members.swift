@@ -86,7 +86,7 @@ extension LoadRun {
         do throws(NegotiationError) {
             turn = try answerer.answer(offer: offer.sdp ?? "", sending: Set(own), using: &generator)
         } catch {
-            throw .failed("The server's offer cannot be used: \(error.sentence)")
+            throw .failed("The server's offer cannot be used: \(error.message)")
         }
         try await client.loop.add(
             client.id,
@@ -118,7 +118,7 @@ extension LoadRun {
                     } catch {
                         // The close that follows is not counted again.
                         hasFailed = true
-                        await noteEnd(of: client, error.sentence)
+                        await noteEnd(of: client, error.message)
                         socket.close()
                     }
                 case .closed(let how):
@@ -143,7 +143,7 @@ extension LoadRun {
             do throws(NegotiationError) {
                 turn = try answerer.answer(offer: message.sdp ?? "", using: &generator)
             } catch {
-                throw .failed("A later offer of the server cannot be used: \(error.sentence)")
+                throw .failed("A later offer of the server cannot be used: \(error.message)")
             }
             try await client.loop.change(client.id, add: turn.added.map(\.parameters), remove: turn.removed)
             let type = message.type == "update" ? "update" : "re-answer"

@@ -61,7 +61,7 @@ extension LoadRun {
             } catch {
                 guard !Task.isCancelled else { return }
                 guard EventLoop.now() - endedAt < Self.returnMax else {
-                    report.failures["A client did not come back within 60 s. \(error.sentence)", default: 0] += 1
+                    report.failures["A client did not come back within 60 s. \(error.message)", default: 0] += 1
                     return
                 }
             }

@@ -27,7 +27,7 @@ func fuzzSora(_ bytes: RawSpan) {
         case .answer, .candidate, .disconnect, .ignored: break
         }
     } catch {
-        requireSendable(error.close, error.sentence)
+        requireSendable(error.close, error.message)
     }
 }
 
@@ -42,7 +42,7 @@ private func check(_ connect: SoraConnect) {
         let codec = try SoraCodecs.video(connect.video, default: .vp9)
         require(codec.isOfferable, "the codec can be offered")
     } catch {
-        fatalError("broken: the codecs of an accepted message are known: \(error.sentence)")
+        fatalError("broken: the codecs of an accepted message are known: \(error.message)")
     }
 }
 
@@ -54,7 +54,7 @@ private func check(_ request: ChannelRequest, _ permitted: [SoraRPC.Method]) {
     case .none: break
     }
     switch request.method {
-    case .failure(let failure): require(!failure.sentence.isEmpty, "a failure has a sentence")
+    case .failure(let failure): require(!failure.message.isEmpty, "a failure has a sentence")
     case .success(.putMetadata(let change, _)):
         require(permitted.contains(.putMetadata), "the method is permitted")
         for present in [nil, "{\"a\":1}", "[]"] {
@@ -65,10 +65,10 @@ private func check(_ request: ChannelRequest, _ permitted: [SoraRPC.Method]) {
     }
 }
 
-private func requireSendable(_ close: WebSocketClose, _ sentence: String) {
+private func requireSendable(_ close: WebSocketClose, _ message: String) {
     require(WebSocketClose.isLegal(close.code), "a server may send the code")
     require(close.reason.utf8.count <= WebSocketClose.reasonBytesMax, "a reason fits in a frame")
-    require(!sentence.isEmpty, "a close has a sentence")
+    require(!message.isEmpty, "a close has a sentence")
 }
 
 extension Sample {
@@ -137,7 +137,7 @@ func fuzzAyame(_ bytes: RawSpan) {
         require((registration.signalingKey?.utf8.count ?? 0) <= AyameRegistration.keyBytesMax, "keys are bounded")
         require(registration.agent.name == registration.client ?? "", "the software is the client's")
     } catch {
-        requireSendable(error.close, error.sentence)
+        requireSendable(error.close, error.message)
     }
 }
 

@@ -25,7 +25,7 @@ private final class LinkScene {
     private static let secret = LinkSecret { 0x0101_0101_0101_0101 }
     private let core = makeCore()
     private let batch = SharedBatch.take()
-    private var sender: RelaySender
+    private var sender: MediaLinkSender
     private let link: UInt16
     private let node: NodeIncarnation
     private var now = Instant(nanoseconds: 1_000_000_000)
@@ -42,33 +42,33 @@ private final class LinkScene {
             let id = try core.joinMediaLink(far, at: now)
             // The first identifiers of a core: indices 0, 1, … of generation 0.
             for track in ConnectedMedia.receive {
-                let relay = try core.makeRelayID()
+                let relay = try core.makeMirrorID()
                 _ = try core.exportTrack(TrackID(peer: Self.peer, mid: track.mid), as: relay, to: far, at: now)
-                let mirrored = RelayedTrack(id: TrackID(peer: Self.farPeer, mid: track.mid), parameters: track)
+                let mirrored = MirroredTrack(id: TrackID(peer: Self.farPeer, mid: track.mid), parameters: track)
                 core.addMirror(mirrored, as: relay, from: id, at: now)
             }
-            var context: [UInt8] = [RelayMessage.version]
+            var context: [UInt8] = [TransferMessage.version]
             for location in [there, Self.here] {
                 context.append(bigEndian: location.node.rawValue)
                 context.append(bigEndian: location.loop.rawValue)
             }
-            let schedule = RelayKeySchedule(
+            let schedule = MediaLinkKeySchedule(
                 receiverSecret: end.secret.bytes,
                 senderSecret: Self.secret.bytes,
                 context: context
             )
-            sender = try RelaySender(schedule, engine: SRTPEngine(.openssl), at: now)
+            sender = try MediaLinkSender(schedule, engine: SRTPEngine(.openssl), at: now)
             link = end.link
         } catch {
             fatalError("no scene: \(error)")
         }
     }
 
-    func receiveSealed(_ kind: RelayEnvelope.Kind, _ contents: [UInt8]) {
+    func receiveSealed(_ kind: TransferEnvelope.Kind, _ contents: [UInt8]) {
         guard !contents.isEmpty else { return }
-        var datagram = [UInt8](repeating: 0, count: RelayEnvelope.headerBytes) + contents
+        var datagram = [UInt8](repeating: 0, count: TransferEnvelope.headerBytes) + contents
         let length = datagram.count
-        datagram += [UInt8](repeating: 0, count: RelayEnvelope.tagBytes)
+        datagram += [UInt8](repeating: 0, count: TransferEnvelope.tagBytes)
         let sealed = unsafe datagram.withUnsafeMutableBytes { bytes in
             unsafe bytes.baseAddress.flatMap { unsafe sender.seal($0, kind, link: link, length: length) }
         }
@@ -104,8 +104,8 @@ private final class LinkScene {
 func seedsRelayLink() -> [(name: String, bytes: [UInt8])] {
     let relay = RelaySample.relay
     let (packet, rtp) = RelaySample.packet
-    let messages: [(RelayMessage, [UInt8])] = [
-        (packet, rtp), (.subscribe(RelayMessage.Subscription(relay: relay, choices: 1, layers: [])), []),
+    let messages: [(TransferMessage, [UInt8])] = [
+        (packet, rtp), (.subscribe(TransferMessage.Subscription(relay: relay, choices: 1, layers: [])), []),
         (.keyFrameRequest(relay, stream: nil), []), (.unsubscribe(relay), []),
     ]
     var room = [UInt8](repeating: 0, count: 256)
@@ -113,15 +113,15 @@ func seedsRelayLink() -> [(name: String, bytes: [UInt8])] {
     var span = room.mutableSpan
     var target = unsafe span.mutableBytes
     for (message, body) in messages {
-        length += withSpan(body) { RelayEnvelope.write(message, $0, age: 1_000_000, at: length, of: &target) } ?? 0
+        length += withSpan(body) { TransferEnvelope.write(message, $0, age: 1_000_000, at: length, of: &target) } ?? 0
     }
     let records = target.bytes.extracting(0..<length).array()
-    let report = RelayFeedback(
+    let report = TransferFeedback(
         sentAt: 1_700_000_001_000_000_000,
         echo: 1_700_000_000_990_000_000,
         echoDelay: 1_000,
         newest: 9,
-        missing: [RelayFeedback.Missing(first: 1, count: 3)]
+        missing: [TransferFeedback.Missing(first: 1, count: 3)]
     )
     let reportLength = report.encode(at: 0, of: &target) ?? 0
     let reported = target.bytes.extracting(0..<reportLength).array()

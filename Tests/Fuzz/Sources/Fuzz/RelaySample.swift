@@ -6,7 +6,7 @@ import Wire
 /// What the targets of relayed tracks share.
 enum RelaySample {
     /// The first identifier of a core.
-    static let relay = RelayID(place: 0, generation: 0)
+    static let relay = MirrorID(place: 0, generation: 0)
 
     /// Adds a publisher of ``ConnectedMedia/receive``.
     static func addPublisher(_ peer: PeerID, to core: Forwarder, at now: Instant) throws {
@@ -26,13 +26,13 @@ enum RelaySample {
     }
 
     /// A relayed packet of the publisher's first track, and its RTP packet.
-    static var packet: (message: RelayMessage, rtp: [UInt8]) {
+    static var packet: (message: TransferMessage, rtp: [UInt8]) {
         var rtp: [UInt8] = [0x80, ConnectedMedia.receive[0].codecs[0].payloadType.rawValue]
         rtp.append(bigEndian: 1_000 as UInt16)
         rtp.append(bigEndian: 48_000 as UInt32)
         rtp.append(bigEndian: 0x0102_0304 as UInt32)
         rtp += [1, 2, 3, 4, 5, 6, 7, 8]
-        let packet = RelayMessage.Packet(
+        let packet = TransferMessage.Packet(
             relay: relay,
             stream: 1,
             ssrc: SSRC(rawValue: 0x0102_0304),

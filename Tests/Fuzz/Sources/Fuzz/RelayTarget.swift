@@ -6,7 +6,7 @@ import Wire
 /// exported track.
 func fuzzRelay(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
-    let scene = RelayScene()
+    let scene = TransferScene()
     while !input.isAtEnd {
         let isFromOrigin = input.flag()
         let message = input.chunk()
@@ -16,7 +16,7 @@ func fuzzRelay(_ bytes: RawSpan) {
 }
 
 /// A track on one core and its mirror on another, connected by the input only.
-private final class RelayScene {
+private final class TransferScene {
     private static let link = LinkID(rawValue: 1)
     private static let peer = PeerID(rawValue: 1)
     private let origin = makeCore()
@@ -25,13 +25,13 @@ private final class RelayScene {
     private var now = Instant(nanoseconds: 1_000_000_000)
 
     init() {
-        origin.setLink(RelayLink(), as: Self.link)
-        edge.setLink(RelayLink(), as: Self.link)
+        origin.setLink(TransferLink(), as: Self.link)
+        edge.setLink(TransferLink(), as: Self.link)
         do {
             try RelaySample.addPublisher(Self.peer, to: origin, at: now)
             // The first identifiers of a core: indices 0, 1, … of generation 0.
             for track in ConnectedMedia.receive {
-                let relay = try edge.makeRelayID()
+                let relay = try edge.makeMirrorID()
                 let id = TrackID(peer: Self.peer, mid: track.mid)
                 let relayed = try origin.exportTrack(id, as: relay, over: Self.link, at: now)
                 edge.addMirror(relayed, as: relay, from: Self.link, at: now)
@@ -42,13 +42,13 @@ private final class RelayScene {
     }
 
     func receive(_ bytes: RawSpan, isFromOrigin: Bool) {
-        let decoded: (message: RelayMessage, bodyOffset: Int)
-        do { decoded = try RelayMessage.decode(bytes) } catch { return }
+        let decoded: (message: TransferMessage, bodyOffset: Int)
+        do { decoded = try TransferMessage.decode(bytes) } catch { return }
         let body = bytes.extracting(decoded.bodyOffset...)
         let written = decoded.message.encoded(body)
         require(written == bytes.array(), "a decoded message encodes to the same bytes")
         let core = isFromOrigin ? edge : origin
-        core.receiveRelayed(RelayRecord(decoded.message), body, from: Self.link, at: now, into: batch)
+        core.receiveTransferred(TransferRecord(decoded.message), body, from: Self.link, at: now, into: batch)
         core.endTurn(at: now, into: batch)
         now += .milliseconds(20)
         if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
@@ -67,8 +67,8 @@ private final class RelayScene {
 func seedsRelay() -> [(name: String, bytes: [UInt8])] {
     let relay = RelaySample.relay
     let (packet, rtp) = RelaySample.packet
-    let clock = RelayMessage.clock(
-        RelayMessage.Clock(
+    let clock = TransferMessage.clock(
+        TransferMessage.Clock(
             relay: relay,
             stream: 1,
             senderNanoseconds: 3_900_000_000_000_000_000,
@@ -83,8 +83,8 @@ func seedsRelay() -> [(name: String, bytes: [UInt8])] {
     table += [0, 1]
     table.append(bigEndian: 48_000 as UInt32)
     table += [UInt8](repeating: 0, count: 80)
-    let layers = withSpan(table) { RelayMessage.layers(relay).encoded($0) }
-    let subscription = RelayMessage.Subscription(relay: relay, choices: 1, layers: LayerSet(layer: 0))
+    let layers = withSpan(table) { TransferMessage.layers(relay).encoded($0) }
+    let subscription = TransferMessage.Subscription(relay: relay, choices: 1, layers: LayerSet(layer: 0))
     let packetBytes = withSpan(rtp) { packet.encoded($0) }
     return [
         (
@@ -99,7 +99,7 @@ func seedsRelay() -> [(name: String, bytes: [UInt8])] {
         (
             "to-origin",
             SeedWriter.make { writer in
-                let messages: [RelayMessage] = [
+                let messages: [TransferMessage] = [
                     .subscribe(subscription), .keyFrameRequest(relay, stream: nil), .keyFrameRequest(relay, stream: 1),
                     .repairRequest(relay, stream: 1), .hold(relay, stream: 1), .unsubscribe(relay),
                 ]

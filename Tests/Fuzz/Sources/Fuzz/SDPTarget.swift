@@ -58,7 +58,7 @@ func fuzzSDP(_ bytes: RawSpan) {
     let array = bytes.array()
     let description: SessionDescription
     do { description = try SessionDescription(parsing: array) } catch {
-        require(!error.sentence.isEmpty, "an error has a sentence")
+        require(!error.message.isEmpty, "an error has a sentence")
         return
     }
     let text = description.serialized()
@@ -86,7 +86,7 @@ private func negotiate(_ offer: String) {
         requireReadable(result.answer)
         _ = try? Sample.publishOffer.parse(answer: result.answer)
     } catch {
-        require(!error.sentence.isEmpty, "an error has a sentence")
+        require(!error.message.isEmpty, "an error has a sentence")
     }
     var generator = SeededGenerator(seed: 9)
     do {
@@ -104,7 +104,7 @@ private func negotiate(_ offer: String) {
             }
         }
     } catch {
-        require(!error.sentence.isEmpty, "an error has a sentence")
+        require(!error.message.isEmpty, "an error has a sentence")
     }
     _ = try? Sample.publishOffer.parse(answer: offer)
     _ = try? Sample.watchOffer.parse(answer: offer)
@@ -160,7 +160,7 @@ func fuzzTrickle(_ bytes: RawSpan) {
             require(again.candidates == parsed.candidates, "candidates stay")
         }
     } catch {
-        require(!error.sentence.isEmpty, "an error has a sentence")
+        require(!error.message.isEmpty, "an error has a sentence")
     }
     guard let fragment = try? SDPFragment(parsing: text) else { return }
     do {

@@ -48,7 +48,7 @@ func fuzzSession(_ bytes: RawSpan) {
             for slot in outcome.added { require(slots.insert(slot.parameters.mid).inserted, "a slot is added once") }
             require(outcome.receive.count <= 2, "the client sends in its own lines")
         } catch {
-            require(!error.sentence.isEmpty, "an error has a sentence")
+            require(!error.message.isEmpty, "an error has a sentence")
             require(scene.session.isOfferOutstanding, "what is refused changes nothing")
             break
         }

@@ -23,8 +23,8 @@ extension AyameCalls {
                 guard let registration = state.registrations[id], registration.home == node else { return }
                 registration.member.send(text)
             }
-        case .closed(let id, let code, let reason, let sentence):
-            closed(id, AyameClose(code: code, reason, sentence), by: node)
+        case .closed(let id, let code, let reason, let message):
+            closed(id, AyameClose(code: code, reason, message), by: node)
         }
         return true
     }
@@ -71,7 +71,7 @@ extension AyameCalls {
             close: { [weak self] close in
                 _ = self?.state.withLock { $0.remove(guest) }
                 self?.send(
-                    .closed(id, code: close.close.code, reason: close.close.reason, sentence: close.sentence),
+                    .closed(id, code: close.close.code, reason: close.close.reason, message: close.message),
                     to: node
                 )
             }
@@ -91,7 +91,7 @@ extension AyameCalls {
 
     // MARK: Registrations at other nodes
 
-    private func accepted(_ id: String, _ hasPartner: Bool, _ media: RelayMedia, by node: CallNode) {
+    private func accepted(_ id: String, _ hasPartner: Bool, _ media: CallMedia, by node: CallNode) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node,
                 let answer = state.accept(id, media)

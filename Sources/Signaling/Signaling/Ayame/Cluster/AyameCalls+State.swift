@@ -6,9 +6,9 @@ extension AyameCalls {
         let home: CallNode
         let room: ChannelName
         let member: AyameRooms.Member
-        let accept: @Sendable (_ hasPartner: Bool, _ media: RelayMedia) -> Void
+        let accept: @Sendable (_ hasPartner: Bool, _ media: CallMedia) -> Void
         /// Of the room; `nil` until its node has accepted the client.
-        var media: RelayMedia?
+        var media: CallMedia?
         /// Until the room's node has answered. It gets `nil` when the link is lost.
         var answer: CheckedContinuation<AyameRooms.Answer?, Never>?
     }
@@ -45,7 +45,7 @@ extension AyameCalls {
 
         /// The room's node has accepted the client.
         /// - Returns: who waits for that; `nil` when nobody does.
-        mutating func accept(_ id: String, _ media: RelayMedia) -> CheckedContinuation<AyameRooms.Answer?, Never>? {
+        mutating func accept(_ id: String, _ media: CallMedia) -> CheckedContinuation<AyameRooms.Answer?, Never>? {
             guard let answer = registrations[id]?.answer else { return nil }
             registrations[id]?.answer = nil
             registrations[id]?.media = media

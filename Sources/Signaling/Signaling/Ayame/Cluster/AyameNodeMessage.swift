@@ -14,13 +14,19 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
 
     // From the room's node.
     /// The answer to ``register(_:)``, before any text.
-    case accepted(String, hasPartner: Bool, media: RelayMedia)
+    case accepted(String, hasPartner: Bool, media: CallMedia)
     /// The other answer.
     case refused(String, reason: String)
     /// The other member, or the room, sends a text.
     case text(String, to: String)
     /// The registration has ended.
-    case closed(String, code: UInt16, reason: String, sentence: String)
+    case closed(String, code: UInt16, reason: String, message: String)
+
+    private enum ClosedCodingKeys: String, CodingKey {
+        case _0, code, reason
+        // As nodes of earlier builds call it.
+        case message = "sentence"
+    }
 
     /// The longest text, as the longest message of a WebSocket.
     private static let textBytesMax = WebSocketLimits().messageBytesMax
@@ -51,9 +57,9 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
         case .leave(let id, let reason), .refused(let id, let reason):
             reason.utf8.count <= Self.reasonBytesMax && Self.isConnectionID(id)
         case .accepted(let id, _, _): Self.isConnectionID(id)
-        case .closed(let id, let code, let reason, let sentence):
+        case .closed(let id, let code, let reason, let message):
             WebSocketClose.isLegal(code) && reason.utf8.count <= WebSocketClose.reasonBytesMax
-                && sentence.utf8.count <= Self.reasonBytesMax && Self.isConnectionID(id)
+                && message.utf8.count <= Self.reasonBytesMax && Self.isConnectionID(id)
         }
     }
 
@@ -79,13 +85,13 @@ struct AyameGuest: Hashable, Sendable, Codable {
     let user: String
     let app: String?
     let registeredAt: Int64
-    let media: RelayMedia
+    let media: CallMedia
     let isMediaRequired: Bool
 
     /// The longest name of a user or an app, in bytes: 255 characters of four bytes.
     private static let nameBytesMax = 1_020
 
-    init(_ member: AyameRooms.Member, in room: ChannelName, media: RelayMedia, isMediaRequired: Bool) {
+    init(_ member: AyameRooms.Member, in room: ChannelName, media: CallMedia, isMediaRequired: Bool) {
         connectionID = member.connectionID
         self.room = room
         identity = member.identity

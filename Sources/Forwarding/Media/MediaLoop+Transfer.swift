@@ -1,0 +1,180 @@
+import EventLoop
+import Forwarding
+public import MediaTypes
+import Wire
+
+/// The loop among the other loops of its node.
+extension MediaLoop {
+    /// Records that one turn takes from all other loops, like the datagrams of one socket. The rest waits for the next turn,
+    /// behind the sockets.
+    static let transferRecordsPerTurnMax = 256
+    /// Records that are taken from one loop before the next one.
+    private static let transferRecordsPerVisitMax = 64
+
+    /// Makes the other loops known; once, before there are peers.
+    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop], sharing gateways: TrackGateways) {
+        precondition(links.isEmpty, "a loop is linked once")
+        self.gateways = gateways
+        self.loops = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
+        for neighbour in neighbours {
+            let link = LoopLink(to: neighbour, cause: receiveTime)
+            links.append(link)
+            linkIDs[neighbour.location] = neighbour.link
+            forwarder.setLink(link, as: neighbour.link)
+        }
+        transferSources = neighbours.map { TransferSource(link: $0.link, ring: $0.incoming) }
+    }
+
+    // MARK: The turn
+
+    /// Takes what other loops sent.
+    func takeTransferred(at now: Instant) {
+        let (forwarder, batch, receiveTime) = (forwarder, batch, receiveTime)
+        var budget = Self.transferRecordsPerTurnMax
+        var emptyCount = 0
+        while budget > 0, emptyCount < transferSources.count {
+            let (link, ring) = (transferSources[transferNext].link, transferSources[transferNext].ring)
+            transferNext = (transferNext + 1) % transferSources.count
+            let count = ring.drain(min(budget, Self.transferRecordsPerVisitMax)) { message, bytes in
+                if !bytes.isEmpty { receiveTime.note(Instant(nanoseconds: message.readAtNanoseconds)) }
+                forwarder.receiveTransferred(message.record, bytes, from: link, at: now, into: batch)
+            }
+            budget -= count
+            emptyCount = count == 0 ? emptyCount + 1 : 0
+        }
+        transferredRecords &+= UInt64(Self.transferRecordsPerTurnMax - budget)
+        if budget == 0, transferSources.contains(where: { !$0.ring.isEmpty }) { eventLoop.signal() }
+    }
+
+    /// Lets the other loops take what this one sent.
+    func publishTransferred() {
+        for link in links { link.publish() }
+    }
+
+    // MARK: Control
+
+    /// Lets a track play into a slot of a peer of this loop from its next key frame on, or with `nil` nothing. With the
+    /// track that plays there already only the preference changes.
+    /// A track of another node is asked of that node (``setRemoteOrigins(_:)``).
+    /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops nor of another
+    ///   node that can be asked; `EventLoopError.stopped` when a loop was shut down; what the other node answered.
+    public func connect(
+        slot: TrackID,
+        to source: PlacedTrack?,
+        preference: LayerPreference = LayerPreference()
+    ) async throws {
+        if let source, source.location != location {
+            try beginCall()
+            let origin = loops[source.location].map(TrackSource.loop) ?? .remote(source.location)
+            try await connect(slot: slot, to: source.track, from: origin, preference: preference)
+        } else {
+            try connect(slot: slot, to: source?.track, preference: preference)
+        }
+    }
+
+    /// Lets a track of a peer of another loop play into a slot of a peer of this one, from its next key frame on.
+    ///
+    /// The track's packets come here once for all slots that play it, until the last of these plays something else.
+    public func connect(
+        slot: TrackID,
+        to track: TrackID,
+        of origin: MediaLoop,
+        preference: LayerPreference = LayerPreference()
+    ) async throws {
+        try await connect(slot: slot, to: track, from: .loop(origin), preference: preference)
+    }
+
+    /// Where a track of another loop is asked for.
+    enum TrackSource {
+        case loop(MediaLoop)
+        /// A loop of another node.
+        case remote(MediaLocation)
+
+        /// The loop of another node.
+        var remote: MediaLocation? { if case .remote(let location) = self { location } else { nil } }
+    }
+
+    /// Connects a slot to the mirror of a track, which is made first unless it is here.
+    func connect(
+        slot: TrackID,
+        to track: TrackID,
+        from source: TrackSource,
+        preference: LayerPreference
+    ) async throws {
+        // The first call for a track makes its mirror; the others wait for that.
+        while true {
+            try beginCall()
+            if forwarder.mirror(of: track) != nil {
+                try forwarder.connect(slot: slot, to: track, preference: preference, at: EventLoop.now())
+                return
+            }
+            guard arriving[track] != nil else { break }
+            try await arrival(of: track)
+        }
+        arriving[track] = []
+        var failure: (any Error)?
+        defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume(returning: failure) } }
+        let relay = try forwarder.makeMirrorID()
+        let relayed: MirroredTrack
+        let link: LinkID
+        do {
+            (relayed, link) = try await ask(source, for: track, as: relay)
+            try beginCall()
+        } catch {
+            forwarder.discardMirrorID(relay)
+            // Others need not ask in vain too, unless only this call was given up.
+            if !(error is CancellationError) { failure = error }
+            throw error
+        }
+        let now = EventLoop.now()
+        forwarder.addMirror(relayed, as: relay, from: link, publishedAt: source.remote, at: now)
+        do {
+            try forwarder.connect(slot: slot, to: track, preference: preference, at: now)
+        } catch {
+            // The slot went meanwhile. Those who waited for the track make a mirror of their own.
+            forwarder.removeUnusedMirror(of: track)
+            throw error
+        }
+    }
+
+    /// Waits until the call that makes a track's mirror has ended.
+    /// - Throws: why the track did not come.
+    func arrival(of track: TrackID) async throws {
+        if let failure = await withCheckedContinuation({ arriving[track]?.append($0) }) { throw failure }
+    }
+
+    /// Lets a track be sent to a mirror of this loop.
+    private func ask(
+        _ source: TrackSource,
+        for track: TrackID,
+        as relay: MirrorID
+    ) async throws -> (MirroredTrack, LinkID) {
+        switch source {
+        case .loop(let origin):
+            guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
+            return (try await origin.export(track, as: relay, to: location), link)
+        case .remote(let origin): return try await askGateway(origin, for: track, as: relay)
+        }
+    }
+
+    /// Starts to send a track of a peer of this loop, or the mirror of another node's track, to another loop.
+    func export(_ track: TrackID, as relay: MirrorID, to location: MediaLocation) throws -> MirroredTrack {
+        try beginCall()
+        guard let link = linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
+        return try forwarder.exportTrack(track, as: relay, over: link, at: EventLoop.now())
+    }
+
+    /// What went to and came from other loops.
+    var transferCounters: TransferCounters {
+        var counters = TransferCounters()
+        for link in links { link.count(in: &counters) }
+        counters.recordsReceived = transferredRecords
+        return counters
+    }
+}
+
+/// The reading end of the way from one other loop.
+struct TransferSource {
+    let link: LinkID
+    let ring: LoopRing<TimedTransferRecord>
+}

@@ -1,0 +1,159 @@
+// Kicks, bans and blocks.
+
+import Synchronization
+public import Wire
+
+extension ChannelDirectory {
+    /// The limits in force.
+    package var limits: RoomLimits { node.withModel { $0.limits } }
+
+    /// Puts other limits in force. Limits on the members of a channel hold for channels that begin after it. Nobody is removed
+    /// who is in already.
+    public func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }
+
+    /// Ends all participants of one user in a channel. The user may join again.
+    /// - Returns: the participants that ended, with the registrations that observers ended.
+    @discardableResult
+    public func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
+        let ended = await end(.user(clientID), in: channel, .kicked)
+        return report(.kicked(clientID, from: channel), after: ended)
+    }
+
+    /// Ends all participants of a channel. Its name can be used again.
+    /// - Returns: the participants that ended, with the registrations that observers ended.
+    @discardableResult
+    public func terminate(_ channel: ChannelName) async -> [ParticipantID] {
+        let ended = await end(.all, in: channel, .channelTerminated)
+        return report(.terminated(channel), after: ended)
+    }
+
+    /// Refuses a user or stream from now on, in place of an earlier block of the same subject, and ends the participants
+    /// that it would refuse.
+    ///
+    /// - Returns: the participants that ended, with the registrations that observers ended.
+    /// - Throws: ``RoomError/blocksFull``.
+    @discardableResult
+    public func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
+        let now = environment.clock.now()
+        // Reported under the lock, so that of two changes the later one is reported last.
+        try node.withModel { node throws(RoomError) in
+            try node.blocked(block, at: now)
+            reportChange(of: block.subject, block)
+        }
+        return report(.blocked(block), after: await endParticipants(refusedBy: block))
+    }
+
+    /// Takes a block that was set at any node of the cluster, or with `nil` lifted. Whom it refuses is refused here as well.
+    /// - Returns: `false` when the table of blocks is full: the block ended participants, and does not refuse newcomers.
+    public func take(_ block: Block?, of subject: Block.Subject) async -> Bool {
+        let now = environment.clock.now()
+        guard let block, !block.isOver(at: now.unixSeconds) else {
+            _ = node.withModel { $0.blockLifted(of: subject, at: now) }
+            return true
+        }
+        let (isKnown, isKept) = node.withModel { node in
+            let isKnown = node.block(of: subject, at: now) == block
+            return (isKnown, (try? node.blockedElsewhere(block, at: now)) != nil)
+        }
+        if !isKnown { _ = report(.blocked(block), after: await endParticipants(refusedBy: block)) }
+        return isKept
+    }
+
+    /// Calls an observer for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts. It must not
+    /// block or call the rooms.
+    public func onBlockChange(_ observer: @escaping @Sendable (Block.Subject, Block?) -> Void) {
+        observers.withLock { $0.blocks.append(observer) }
+    }
+
+    private func reportChange(of subject: Block.Subject, _ block: Block?) {
+        for observer in observers.withLock({ $0.blocks }) { observer(subject, block) }
+    }
+
+    /// - Returns: the participants that ended, then what observers ended.
+    private func report(_ decision: OperatorDecision, after ended: [ParticipantID]) -> [ParticipantID] {
+        let known = Set(ended)
+        let others = observers.withLock { $0.decisions }.flatMap { $0(decision) }
+        return ended + others.filter { !known.contains($0) }
+    }
+
+    private func end(
+        _ selection: ChannelCommand.Selection,
+        in channel: ChannelName,
+        _ cause: ChannelCommand.EndCause
+    ) async -> [ParticipantID] {
+        // Nobody is in a channel that does not exist.
+        (try? await perform(.end(selection, cause), in: channel, by: .operator))?.participants ?? []
+    }
+
+    private func endParticipants(refusedBy block: Block) async -> [ParticipantID] {
+        // A newcomer that was admitted before is a participant by the time its channel's actor is called.
+        switch block.subject {
+        case .user(let user):
+            var ended: [ParticipantID] = []
+            for channel in node.actors { ended += await end(.user(user), in: channel.name, .banned) }
+            return ended
+        case .member(let user, let channel):
+            return await end(.user(user), in: channel, .banned)
+        case .stream(let channel):
+            var ended: [ParticipantID] = []
+            for role in Role.allCases where role.publishes {
+                ended += await end(.role(role), in: channel, .banned)
+            }
+            return ended
+        }
+    }
+
+    /// Calls an observer for each decision that ends connections, after newcomers are refused. It ends what it holds for
+    /// users that are no participants, and returns the identifiers of what it ended. It must not block or call the rooms.
+    public func onDecision(_ observer: @escaping @Sendable (OperatorDecision) -> [ParticipantID]) {
+        observers.withLock { $0.decisions.append(observer) }
+    }
+
+    /// Why a block refuses a user in a channel; `nil` when none does. For those who are in no channel's list: participants
+    /// are refused by ``reserve(_:)``.
+    ///
+    /// - Parameters:
+    ///   - clientID: `nil` for a client without a name.
+    ///   - role: what it would do in the channel.
+    public func blockRefusal(of clientID: String?, in channel: ChannelName, as role: Role) -> RoomError? {
+        let request = JoinRequest(channel: channel, role: role, clientID: clientID)
+        let now = environment.clock.now()
+        return node.withModel { $0.blocks.refusal(of: request, at: now) }
+    }
+
+    /// How long a permission lasts from now on by the rooms' clock; zero or less when it has expired.
+    public func timeLeft(until expiry: AccessExpiry) -> Interval {
+        Interval(nanoseconds: expiry.nanoseconds(from: environment.clock.now()))
+    }
+
+    /// Lifts a block.
+    /// - Returns: whether there was one.
+    @discardableResult
+    public func liftBlock(of subject: Block.Subject) async -> Bool {
+        let now = environment.clock.now()
+        return node.withModel { node in
+            let isLifted = node.blockLifted(of: subject, at: now)
+            if isLifted { reportChange(of: subject, nil) }
+            return isLifted
+        }
+    }
+
+    /// The block of a subject; `nil` without one.
+    public func block(of subject: Block.Subject) async -> Block? {
+        let now = environment.clock.now()
+        return node.withModel { $0.block(of: subject, at: now) }
+    }
+
+    /// All blocks, in no particular order.
+    public var blocks: [Block] {
+        get async {
+            let now = environment.clock.now()
+            return node.withModel { $0.allBlocks(at: now) }
+        }
+    }
+
+    /// The number of nanoseconds since 1970 UTC by the rooms' clock.
+    public var unixNanoseconds: Int64 { environment.clock.now().unixNanoseconds }
+    /// The number of seconds since 1970 UTC by the rooms' clock.
+    public var unixSeconds: Int64 { environment.clock.now().unixSeconds }
+}
