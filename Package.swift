@@ -126,8 +126,9 @@ let package = Package(
         module("Protocols/Wire"),
         module("Protocols/ICE", ["Wire"]),
         module("Protocols/TURN", ["Wire"]),
-        module("Protocols/DTLS", ["Wire", "COpenSSL"]),
-        module("Protocols/TLS", ["COpenSSL"]),
+        module("Protocols/OpenSSLBuffers", ["COpenSSL"]),
+        module("Protocols/DTLS", ["Wire", "OpenSSLBuffers", "COpenSSL"]),
+        module("Protocols/TLS", ["OpenSSLBuffers", "COpenSSL"]),
         module("Protocols/SRTP", ["Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
         module("Protocols/SCTP", ["Wire"]),
         module("Protocols/Signatures", ["COpenSSL"]),
@@ -411,7 +412,7 @@ let package = Package(
 // dependency, SwiftPM applies the module aliases above in random order, and one build in thirty fails.
 if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
-        "Wire", "ICE", "TURN", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
+        "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "Room", "JSON", "Cluster", "Access", "Signaling", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",

@@ -58,8 +58,7 @@ enum SharedState {
         "Forwarding/Media/LoopRing.swift": (1, "one writer and one reader, with an atomic index each"),
         "Forwarding/Media/TLSAcceptor.swift": (1, "a stream that moves to another loop, and is not used here any more"),
         "Protocols/DTLS/DTLSCertificate.swift": (1, "OpenSSL counts references atomically, and nobody changes it"),
-        "Protocols/DTLS/DatagramBuffer.swift": (1, "a table of functions that nobody changes"),
-        "Protocols/TLS/StreamBuffer.swift": (1, "a table of functions that nobody changes"),
+        "Protocols/OpenSSLBuffers/ConnectionBuffer.swift": (1, "a table of functions that nobody changes"),
         "Protocols/Signatures/OpenSSLKey.swift": (1, "OpenSSL counts references atomically, and nobody changes it"),
         "Protocols/TLS/TLSCertificate.swift": (1, "OpenSSL counts references atomically, and nobody changes it"),
     ]

@@ -1,11 +1,12 @@
 internal import COpenSSL
+internal import OpenSSLBuffers
 internal import Wire
 
 /// The input and output of one connection's BIO, and the state that OpenSSL's callbacks share with the connection.
 ///
 /// One BIO write is one datagram: OpenSSL collects the records of a flight up to the MTU.
 @safe
-final class DatagramBuffer {
+final class DatagramBuffer: ConnectionBuffer {
     /// The most datagrams and bytes of output. A flight has fewer than ten datagrams even at the smallest MTU. What
     /// does not fit is dropped and retransmitted later.
     private static let outputDatagramsMax = 64
@@ -91,90 +92,29 @@ final class DatagramBuffer {
         return isFirst ? first : nextTimerMicroseconds
     }
 
-    fileprivate func read(_ buffer: UnsafeMutablePointer<CChar>, _ count: Int) -> Int {
-        let length = unsafe min(count, input.count)
+    override func read(into target: UnsafeMutableRawBufferPointer) -> Int {
+        let length = unsafe min(target.count, input.count)
         guard length > 0 else { return 0 }
-        unsafe input.withUnsafeBytes { bytes in
-            guard let from = bytes.baseAddress else { return }
-            unsafe UnsafeMutableRawPointer(buffer).copyMemory(from: from, byteCount: length)
-        }
+        unsafe input.withUnsafeBytes { unsafe target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[..<length])) }
         // As with a socket, the bytes that do not fit in the caller's buffer are lost.
         unsafe input.removeAll(keepingCapacity: true)
         return length
     }
 
-    fileprivate func write(_ bytes: UnsafePointer<CChar>, _ count: Int) {
-        guard count > 0, outputCount < Self.outputDatagramsMax, unsafe output.count + count <= Self.outputBytesMax
-        else { return }
-        unsafe output.append(contentsOf: UnsafeRawBufferPointer(start: bytes, count: count))
-        unsafe outputLengths.append(count)
+    override func write(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        // As with a socket, OpenSSL is not told of a datagram that is dropped.
+        guard bytes.count > 0, outputCount < Self.outputDatagramsMax,
+            unsafe output.count + bytes.count <= Self.outputBytesMax
+        else { return true }
+        unsafe output.append(contentsOf: bytes)
+        unsafe outputLengths.append(bytes.count)
+        return true
     }
 
-    fileprivate func control(_ command: Int32, _ pointer: UnsafeMutableRawPointer?) -> Int {
-        switch command {
-        case BIO_CTRL_FLUSH: return 1
-        case BIO_CTRL_DGRAM_SET_NEXT_TIMEOUT:
-            if Self.isDeadlineShared { unsafe deadline = pointer }
-            return 1
-        // 0 is the overhead of lower layers, because the MTU counts DTLS bytes only. Other controls are not supported.
-        default: return 0
-        }
+    override func control(_ command: Int32, _ pointer: UnsafeMutableRawPointer?) -> Int {
+        // 0 is the overhead of lower layers too, because the MTU counts DTLS bytes only.
+        guard command == BIO_CTRL_DGRAM_SET_NEXT_TIMEOUT else { return 0 }
+        if Self.isDeadlineShared { unsafe deadline = pointer }
+        return 1
     }
-}
-
-/// The BIO type whose data pointer is an unretained ``DatagramBuffer``; the connection owns both.
-@safe
-enum DatagramBIO {
-    @safe
-    private struct Method: @unchecked Sendable {
-        let pointer: OpaquePointer?
-    }
-
-    private static let method = makeMethod()
-
-    /// Creates a BIO on `buffer`, which must outlive it.
-    static func make(_ buffer: DatagramBuffer) -> OpaquePointer? {
-        guard let method = unsafe method.pointer, let bio = unsafe BIO_new(method) else { return nil }
-        unsafe BIO_set_data(bio, Unmanaged.passUnretained(buffer).toOpaque())
-        unsafe BIO_set_init(bio, 1)
-        return unsafe bio
-    }
-
-    private static func makeMethod() -> Method {
-        // The index identifies the BIO type; 0x0400 is BIO_TYPE_SOURCE_SINK.
-        let kind = BIO_get_new_index() | 0x0400
-        guard let method = unsafe BIO_meth_new(kind, "datagram buffer") else { return unsafe Method(pointer: nil) }
-        _ = unsafe BIO_meth_set_read(method) { bio, target, count in
-            guard let bio = unsafe bio, let target = unsafe target, let buffer = unsafe datagramBuffer(behind: bio)
-            else {
-                return -1
-            }
-            unsafe nagare_BIO_clear_retry(bio)
-            let length = unsafe buffer.read(target, Int(count))
-            if length == 0 {
-                unsafe nagare_BIO_set_retry_read(bio)
-                return -1
-            }
-            return Int32(length)
-        }
-        _ = unsafe BIO_meth_set_write(method) { bio, bytes, count in
-            guard let bio = unsafe bio, let bytes = unsafe bytes, let buffer = unsafe datagramBuffer(behind: bio) else {
-                return -1
-            }
-            unsafe nagare_BIO_clear_retry(bio)
-            unsafe buffer.write(bytes, Int(count))
-            return count
-        }
-        _ = unsafe BIO_meth_set_ctrl(method) { bio, command, _, pointer in
-            guard let bio = unsafe bio, let buffer = unsafe datagramBuffer(behind: bio) else { return 0 }
-            return unsafe buffer.control(command, pointer)
-        }
-        return unsafe Method(pointer: method)
-    }
-}
-
-/// The buffer that a BIO's data pointer refers to.
-private func datagramBuffer(behind bio: OpaquePointer) -> DatagramBuffer? {
-    guard let data = unsafe BIO_get_data(bio) else { return nil }
-    return unsafe Unmanaged<DatagramBuffer>.fromOpaque(data).takeUnretainedValue()
 }

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import OpenSSLBuffers
 internal import Wire
 
 /// One `SSL` object of OpenSSL. Times are the caller's.
@@ -39,7 +40,7 @@ final class OpenSSLConnection {
         buffer = DatagramBuffer(remoteFingerprints: remoteFingerprints)
         guard let ssl = unsafe SSL_new(certificate.context) else { throw .setup }
         unsafe self.ssl = ssl
-        guard let bio = unsafe DatagramBIO.make(buffer) else { throw .setup }
+        guard let bio = unsafe BufferBIO.make(buffer) else { throw .setup }
         // One BIO in both directions; the connection owns it from here.
         unsafe SSL_set_bio(ssl, bio, bio)
         let names = profiles.map(\.opensslName).joined(separator: ":")

@@ -1,4 +1,5 @@
 internal import COpenSSL
+internal import OpenSSLBuffers
 
 /// One TLS connection on a byte stream, without I/O: bytes come in and go out, and the owner reads, writes and closes.
 ///
@@ -42,7 +43,7 @@ public final class TLSStream {
         defer { ERR_clear_error() }
         guard let ssl = unsafe SSL_new(context) else { throw .setup }
         unsafe self.ssl = ssl
-        guard let bio = unsafe StreamBIO.make(buffer) else { throw .setup }
+        guard let bio = unsafe BufferBIO.make(buffer) else { throw .setup }
         // One BIO in both directions; the connection owns it from here.
         unsafe SSL_set_bio(ssl, bio, bio)
     }
