@@ -201,6 +201,12 @@ def test_missing_media_is_a_fact(changes: dict[str, object]) -> None:
     assert facts_broken(playback(BUSY, **changes))
 
 
+def test_a_wait_at_the_end_explains_the_frames_of_its_time() -> None:
+    # Frames of 1.5 s have not come.
+    assert [one.is_starved for one in clocks_missed(playback(0.1, frames_received=255))] == [False]
+    assert [one.is_starved for one in clocks_missed(playback(0.6, frames_received=255))] == [True]
+
+
 @pytest.mark.parametrize("changes", [{"frames_received": 240}, {"freezes": 2, "unexcused_freezes": 1}])
 def test_no_wait_explains_frames_that_did_not_come(changes: dict[str, object]) -> None:
     assert [one.is_starved for one in clocks_missed(playback(BUSY, **changes))] == [False]

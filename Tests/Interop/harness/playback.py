@@ -166,9 +166,12 @@ def clocks_missed(
         arrived["the transport"] = playback.arrivals.frames_per_second
     if playback.frames_received is not None:
         arrived["the browser"] = playback.frames_received / playback.seconds
+    # What waits at the end of the interval is not counted yet.
+    counted = FRAMES_ARRIVED_SHARE_MIN * (1 - min(1.0, playback.worst_wait / playback.seconds))
     for where, rate in arrived.items():
         if playback.sent_per_second is not None and rate < FRAMES_ARRIVED_SHARE_MIN * playback.sent_per_second:
-            found.append(Miss(f"{rate:.1f} frames a second at {where}, {playback.sent_per_second:.1f} sent", False))
+            starved = rate >= counted * playback.sent_per_second
+            found.append(Miss(f"{rate:.1f} frames a second at {where}, {playback.sent_per_second:.1f} sent", starved))
     rate = playback.frames_per_second
     if rate < FRAMES_PER_SECOND_MIN:
         found.append(Miss(f"{rate:.1f} frames a second", rate >= FRAMES_PER_SECOND_MIN * (1 - share)))
