@@ -139,6 +139,24 @@ import Wire
         }
     }
 
+    /// No pair is proven then, so none is selected.
+    @Test func `a handshake that moves to another connection ends over TCP`() throws {
+        let scene = try Scene(seed: 976)
+        let world = scene.world
+        let viewer = try world.watch()
+        let first = scene.streams.open(viewer)
+        #expect(world.run(for: .seconds(5)) { first.carriedHandshake })
+        let second = scene.streams.open(viewer)
+        try world.restartICE(viewer)
+        #expect(world.run(for: .seconds(10)) { viewer.client?.isConnected == true })
+        #expect(second.carriedHandshake)
+        let id = try #require(viewer.client?.id)
+        let connected = world.nodeEvents.filter { $0.0 == id }.map(\.1).filter {
+            if case .connected = $0 { true } else { false }
+        }
+        #expect(connected == [.connected(over: .tcp)])
+    }
+
     @Test(arguments: Kind.allCases)
     func `a client that stops reading costs a bounded memory, and gets a key frame when it goes on`(kind: Kind) throws {
         let scene = try Scene(seed: 973)

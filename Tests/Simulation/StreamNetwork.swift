@@ -19,6 +19,8 @@ final class StreamNetwork {
         fileprivate var writtenDeframer: StreamDeframer
         /// Packets that the node wrote as a whole.
         fileprivate(set) var packetsWritten = 0
+        /// The node wrote a part of its DTLS handshake.
+        fileprivate(set) var carriedHandshake = false
 
         fileprivate init(_ host: World.Host, _ path: NetworkPath, _ shim: TURNShim?) {
             self.host = host
@@ -114,7 +116,10 @@ final class StreamNetwork {
     private func write(_ bytes: RawSpan, to endpoint: LocalEndpoint) -> Int? {
         guard let stream = streams.first(where: { $0.path.local == endpoint }) else { return nil }
         let count = stream.toClient.write(bytes, at: world.now)
-        try? stream.writtenDeframer.append(bytes.extracting(0..<count)) { _ in stream.packetsWritten += 1 }
+        try? stream.writtenDeframer.append(bytes.extracting(0..<count)) { packet in
+            stream.packetsWritten += 1
+            if PacketProtocol(firstByte: packet.byte(at: 0)) == .dtls { stream.carriedHandshake = true }
+        }
         return count
     }
 

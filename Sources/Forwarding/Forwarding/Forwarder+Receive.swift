@@ -67,7 +67,7 @@ extension Forwarder {
             if message.messageClass != .indication, peer.transport.isValidated(path) {
                 directory.noteCheck(over: path, of: peer, at: now)
             }
-            handle(change, of: peer, at: now, into: batch)
+            handle(change, of: peer, over: path, at: now, into: batch)
         } catch {
             counters.drop(DropReason(error))
         }
@@ -84,7 +84,7 @@ extension Forwarder {
         if !wasSelected, peer.transport.selectedPath != nil { notePath(of: peer, at: now) }
         counters.handshakeDatagramsHeld &+= UInt64(peer.transport.takeHeldDatagrams())
         for _ in 0..<min(peer.transport.takeMalformedRecords(), 16) { counters.drop(.malformedDTLS) }
-        handle(change, of: peer, at: now, into: batch)
+        handle(change, of: peer, over: path, at: now, into: batch)
     }
 
     func receivedMedia(
@@ -137,9 +137,11 @@ extension Forwarder {
     }
 
     /// Acts on what the transport reported.
+    /// - Parameter path: the pair of the datagram that caused it; `nil` for a timeout.
     func handle(
         _ change: PeerTransport.Change?,
         of peer: Peer,
+        over path: NetworkPath? = nil,
         at now: Instant,
         into batch: DatagramBatch
     ) {
@@ -149,7 +151,8 @@ extension Forwarder {
             if let duration = peer.setup.connected(at: now) { counters.setup.note(.dtls, duration) }
             peer.becameConnected(at: now)
             peer.emitSetup()
-            let transport = transportProtocol(of: peer) ?? .udp
+            // The handshake may end before a pair is selected, or unselect a pair that is not proven.
+            let transport = (peer.transport.selectedPath ?? path).flatMap(transportProtocol) ?? .udp
             peer.noteTransport(transport, at: now)
             emit(.connected(over: transport), of: peer.id)
             schedule.markDirty(peer)
@@ -167,14 +170,15 @@ extension Forwarder {
     }
 
     private func reportTransport(of peer: Peer, at now: Instant) {
-        guard let transport = transportProtocol(of: peer), transport != peer.reportedTransport else { return }
+        guard let path = peer.transport.selectedPath, let transport = transportProtocol(of: path),
+            transport != peer.reportedTransport
+        else { return }
         peer.noteTransport(transport, at: now)
         emit(.transportChanged(transport), of: peer.id)
     }
 
-    /// What the selected pair is over; through an allocation, what its client is over. `nil` without either.
-    private func transportProtocol(of peer: Peer) -> TransportProtocol? {
-        guard let path = peer.transport.selectedPath else { return nil }
+    /// What a pair is over; through an allocation, what its client is over. `nil` without the allocation.
+    private func transportProtocol(of path: NetworkPath) -> TransportProtocol? {
         let client = path.local.kind == .relayed ? turn?.client(of: path) : path
         return client.map { $0.local.kind == .tcp ? .tcp : .udp }
     }
