@@ -203,18 +203,76 @@ let package = Package(
                 .embedInCode("Operators/verdict.js"),
             ]
         ),
+        // What every listener and protocol below stands on: requests, WebSockets, limits, errors, counts.
         module(
-            "Signaling/Signaling",
+            "Signaling/Web",
             [
                 "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
-                "Listeners", "Pages",
+                "Listeners",
+                hummingbird("Hummingbird"),
+                hummingbird("HummingbirdCore"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "NIOWebSocket", package: "swift-nio"),
+            ],
+            isSmall: true
+        ),
+        module(
+            "Signaling/Webhooks",
+            [
+                "Wire", "Metrics", "MediaTypes", "JSON", "Access", "Room", "Telemetry", "Web",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            isSmall: true
+        ),
+        module(
+            "Signaling/Sora",
+            [
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Web",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            isSmall: true
+        ),
+        module(
+            "Signaling/Ayame",
+            [
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Web", "Webhooks", "Sora",
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+            ],
+            isSmall: true
+        ),
+        module(
+            "Signaling/Operators",
+            [
+                "Wire", "MediaTypes", "JSON", "History", "Access", "Room", "Pages", "Web", "Webhooks", "Ayame",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 .product(name: "NIOCore", package: "swift-nio"),
                 .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOSSL", package: "swift-nio-ssl"),
+                .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
+            ],
+            isSmall: true
+        ),
+        module(
+            "Signaling/Signaling",
+            [
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Listeners", "Pages",
+                "Web", "Webhooks", "Sora", "Ayame",
+                hummingbird("Hummingbird"),
+                hummingbird("HummingbirdCore"),
+                .product(name: "Logging", package: "swift-log"),
+                .product(name: "NIOCore", package: "swift-nio"),
+                .product(name: "NIOHTTP1", package: "swift-nio"),
                 .product(name: "NIOWebSocket", package: "swift-nio"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -249,8 +307,8 @@ let package = Package(
             name: "nagare",
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
-                "JSON", "History", "Access", "Room", "Cluster", "Signaling", "Telemetry", "Impairment",
-                "ImpairmentProxy", "Load",
+                "JSON", "History", "Access", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame", "Operators",
+                "Signaling", "Telemetry", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -345,8 +403,9 @@ let package = Package(
         tests(
             "SignalingTests",
             [
-                "Signaling", "Access", "AccessTestSupport", "History", "JSON", "Pages", "Room", "RoomTestSupport",
-                "MediaTypes", "Metrics", "Negotiation", "TestSupport", "Telemetry", "Wire",
+                "Web", "Webhooks", "Sora", "Ayame", "Operators", "Signaling", "Access", "AccessTestSupport", "History",
+                "JSON", "Pages", "Room", "RoomTestSupport", "MediaTypes", "Metrics", "Negotiation", "TestSupport",
+                "Telemetry", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -364,8 +423,9 @@ let package = Package(
             "NagareTests",
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
-                "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Signaling", "TestSupport", "Telemetry",
-                "Wire",
+                "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Web", "Webhooks", "Sora", "Ayame",
+                "Operators",
+                "Signaling", "TestSupport", "Telemetry", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -414,14 +474,15 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "Room", "JSON", "Cluster", "Access", "Signaling", "TestSupport",
+        "MediaTypes", "Negotiation", "Forwarding", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame",
+        "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",
     ]
     package.dependencies = []
     package.targets.removeAll { !cores.contains($0.name) }
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
-    let parsers = ["Signatures", "Deflate", "Room", "JSON", "Cluster", "Access", "Signaling"]
+    let parsers = ["Signatures", "Deflate", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame"]
     package.products.append(.library(name: "NagareParsers", targets: parsers))
     // Of the modules that need packages, the files that read and decide what others send, without sockets, logs and clocks.
     for target in package.targets where parsers.contains(target.name) {
@@ -437,15 +498,18 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         case "Access":
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "Room"]
             target.exclude = ["RemoteKeySet.swift", "SignatureAuthorizer.swift"]
-        case "Signaling":
-            target.dependencies = ["Wire", "MediaTypes", "Metrics", "Negotiation", "JSON", "Access", "Room"]
+        case "Web":
+            target.dependencies = ["Wire", "MediaTypes", "Metrics", "Room"]
+            target.sources = ["Statistics/SignalingStatistics.swift", "WebSocket/WebSocketClose.swift"]
+        case "Sora":
+            target.dependencies = ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Web"]
             target.sources = [
-                "Admin/SignalingStatistics.swift", "Ayame/AyameClientMessage.swift", "Ayame/AyameConfiguration.swift",
-                "HTTP/WebSocket/WebSocketClose.swift",
-                "Sora/ChannelRequest.swift", "Sora/JSONObjectWriter.swift", "Sora/MetadataChange.swift",
-                "Sora/SoraClientMessage.swift",
-                "Sora/SoraClose.swift", "Sora/SoraCodecs.swift", "Sora/SoraConnect.swift", "Sora/SoraRPC.swift",
+                "ChannelRequest.swift", "JSONObjectWriter.swift", "MetadataChange.swift", "SoraClientMessage.swift",
+                "SoraClose.swift", "SoraCodecs.swift", "SoraConnect.swift", "SoraRPC.swift",
             ]
+        case "Ayame":
+            target.dependencies = ["JSON", "Room", "Web", "Sora"]
+            target.sources = ["AyameClientMessage.swift", "AyameConfiguration.swift"]
         default: break
         }
     }

@@ -1,10 +1,13 @@
 import Access
+import Ayame
 import EventLoop
 import Foundation
 import History
 import Logging
+import Operators
 import Room
-import Signaling
+import Web
+import Webhooks
 
 /// The operator's side of the node: authentication, webhooks, statistics and the admin API.
 struct ControlServices: Sendable {

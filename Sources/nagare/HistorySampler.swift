@@ -2,7 +2,7 @@ import EventLoop
 import History
 import Room
 import ServiceLifecycle
-import Signaling
+import Web
 
 /// Once a second, samples the media of the connections that are due, and saves those that last. Once a minute, deletes what
 /// is too old.

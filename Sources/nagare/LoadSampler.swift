@@ -1,6 +1,6 @@
+import Operators
 import Room
 import ServiceLifecycle
-import Signaling
 
 /// Once a second, advances the rooms' time and the node's drain, and samples the load of the media loops.
 struct LoadSampler: Service {

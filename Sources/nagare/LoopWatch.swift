@@ -4,7 +4,7 @@ import Media
 import MediaTypes
 import Room
 import ServiceLifecycle
-import Signaling
+import Sora
 import Synchronization
 
 /// Waits once a second where packets, joins and messages of clients wait, for the probes and the service manager: a process

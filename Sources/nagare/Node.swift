@@ -6,6 +6,8 @@ import Media
 import MediaTypes
 import Room
 import Signaling
+import Web
+import Webhooks
 
 /// A node before it starts: its settings. It goes through phases, each of which opens what the next one needs: settings, media
 /// loops, control services, ``ServingNode``. What was opened is closed in reverse order, after a failed start too.

@@ -1,5 +1,5 @@
-import Signaling
 import TLS
+import Web
 
 /// The certificates of the node's TLS listeners: of HTTPS and TURN over TLS, and of the admin address.
 struct NodeCertificates: Sendable {

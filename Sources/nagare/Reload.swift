@@ -2,8 +2,9 @@ import Cluster
 import Foundation
 import Logging
 import Media
+import Operators
 import Room
-import Signaling
+import Web
 
 /// Reads the node's settings and their files again while it runs, and puts the reloadable ones in force.
 ///

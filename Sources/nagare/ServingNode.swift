@@ -1,4 +1,5 @@
 import Access
+import Ayame
 import Cluster
 import Foundation
 import History
@@ -6,10 +7,13 @@ import Logging
 import Media
 import MediaTypes
 import Metrics
+import Operators
 import Room
 import SRTP
 import ServiceLifecycle
 import Signaling
+import Sora
+import Web
 import Wire
 
 /// A node that serves clients and operators, until the end of its shutdown.

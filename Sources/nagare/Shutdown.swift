@@ -1,7 +1,7 @@
 import Glibc
 import Logging
+import Operators
 import ServiceLifecycle
-import Signaling
 import UnixSignals
 import Wire
 

@@ -1,7 +1,7 @@
 import Logging
 import ServiceLifecycle
-import Signaling
 import Telemetry
+import Web
 
 /// Traces of joins, and their way to the collector.
 struct Traces: Service {

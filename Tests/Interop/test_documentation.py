@@ -207,9 +207,9 @@ def documented_names(article: Path, column: int = 0) -> set[str]:
 def test_the_bodies_of_webhooks_have_every_field() -> None:
     article = SIGNALING / "Signaling.docc/WebhookBodies.md"
     fields = source_names(
-        "Sources/Signaling/Signaling/Webhooks/WebhookBodies.swift", "Sources/Signaling/Signaling/Webhooks/WebhookAuthorizer.swift",
-        "Sources/Signaling/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Signaling/Webhooks/CallReport+Events.swift",
-        "Sources/Signaling/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Signaling/Ayame/AyameAdmission.swift",
+        "Sources/Signaling/Webhooks/WebhookBodies.swift", "Sources/Signaling/Webhooks/WebhookAuthorizer.swift",
+        "Sources/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Webhooks/CallReport+Events.swift",
+        "Sources/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Ayame/AyameAdmission.swift",
         "Sources/Room/Access/AccessRequest+JSON.swift", "Sources/Room/Access/Grants+JSON.swift",
     )
     # Fields of the log, and members of values.
@@ -224,7 +224,7 @@ def test_the_bodies_of_webhooks_have_every_field() -> None:
 def test_the_admin_api_has_every_operation_argument_and_field() -> None:
     article = SIGNALING / "Signaling.docc/AdminAPI.md"
     text = article.read_text()
-    code = (SIGNALING / "Admin/AdminAPI.swift").read_text()
+    code = (REPOSITORY / "Sources/Signaling/Operators/Admin/AdminAPI.swift").read_text()
     known, unsupported = code.split("static let unsupported")
     operations = set(re.findall(r'^        "(\w+)": \{ ', known, re.MULTILINE))
     refused = set(re.findall(r'"(\w+)": "', unsupported))
@@ -232,10 +232,10 @@ def test_the_admin_api_has_every_operation_argument_and_field() -> None:
     assert len(operations) > 40 and rows == operations
     said = set(re.findall(r"`([A-Za-z]\w*)`", text))
     assert not refused - said
-    arguments = source_names(*(f"Sources/Signaling/Signaling/Admin/AdminAPI{part}.swift" for part in ("", "+Connections", "+Rooms")))
+    arguments = source_names(*(f"Sources/Signaling/Operators/Admin/AdminAPI{part}.swift" for part in ("", "+Connections", "+Rooms")))
     assert not {name for name in arguments - said if not name.startswith("channel_")} - {"error_type", "error_reason"}
     fields = source_names(
-        "Sources/Signaling/Signaling/Admin/ConnectionDocument.swift", "Sources/Signaling/Signaling/HTTP/SendingDocument.swift"
+        "Sources/Signaling/Operators/Admin/ConnectionDocument.swift", "Sources/Signaling/Web/SendingDocument.swift"
     )
     assert not fields - said - {"slots"}, "write these fields into AdminAPI.md"
 

@@ -6,10 +6,13 @@ import Media
 import MediaTypes
 import Room
 import SRTP
-import Signaling
+import Sora
 import Testing
+import Web
 import Wire
 
+@testable import Ayame
+@testable import Webhooks
 @testable import nagare
 
 /// Flags, environment and file as a user writes them, merged as `nagare serve` does.

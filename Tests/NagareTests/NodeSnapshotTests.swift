@@ -4,11 +4,12 @@ import MediaTypes
 import Metrics
 import Room
 import SRTP
-import Signaling
 import Testing
+import Webhooks
 import Wire
 
 @testable import Media
+@testable import Web
 @testable import nagare
 
 /// The metrics' names, which dashboards and alerts depend on.

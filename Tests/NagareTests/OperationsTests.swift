@@ -1,8 +1,8 @@
 import ArgumentParser
 import Foundation
 import Logging
-import Signaling
 import Testing
+import Web
 
 @testable import nagare
 

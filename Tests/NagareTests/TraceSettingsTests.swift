@@ -1,6 +1,6 @@
 import SRTP
-import Signaling
 import Testing
+import Web
 
 @testable import Telemetry
 @testable import nagare

@@ -10,7 +10,11 @@ import RoomTestSupport
 import Testing
 import Wire
 
+@testable import Ayame
 @testable import Signaling
+@testable import Sora
+@testable import Web
+@testable import Webhooks
 
 /// The public listener's application over a fake media plane.
 struct SignalingBench {

@@ -1,6 +1,6 @@
+import Ayame
 import Cluster
 import Room
-import Signaling
 
 /// The cluster as rooms of the 1:1 relay use it.
 struct ClusterCalls: CallCluster {

@@ -2,7 +2,7 @@ import Cluster
 import Foundation
 import Logging
 import Room
-import Signaling
+import Webhooks
 
 /// What operators set at one node and all nodes of the cluster have: blocks, bans, and subscriptions to events.
 enum ClusterRecords {

@@ -3,6 +3,7 @@ import Foundation
 import MediaTypes
 import Room
 import Signaling
+import Web
 import Wire
 
 /// The cluster as signaling uses it.

@@ -1,5 +1,5 @@
 import Access
-import Signaling
+import Operators
 
 /// Where a key for signed tokens comes from: the setting itself or a file.
 struct JWTKeySource: Equatable, Sendable {

@@ -1,7 +1,7 @@
 import Logging
 import Room
 import SRTP
-import Signaling
+import Sora
 import Wire
 
 /// The facts of the machine that defaults depend on.

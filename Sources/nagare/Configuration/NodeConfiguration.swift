@@ -3,7 +3,8 @@ import Logging
 import Media
 import MediaTypes
 import SRTP
-import Signaling
+import Sora
+import Web
 import Wire
 
 /// A Bearer token, a password or a key. It is never printed.

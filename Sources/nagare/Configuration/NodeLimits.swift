@@ -1,6 +1,7 @@
 import Media
 import Room
-import Signaling
+import Web
+import Webhooks
 
 /// The limits of all modules on what clients may use. The setting `limit` changes them.
 struct NodeLimits: Equatable, Sendable {

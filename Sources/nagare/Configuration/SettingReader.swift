@@ -1,7 +1,8 @@
 import Access
 import Logging
 import SRTP
-import Signaling
+import Sora
+import Web
 import Wire
 
 /// Parses settings. Errors name the source of an invalid one.

@@ -1,6 +1,7 @@
 import Access
 import Room
-import Signaling
+import Sora
+import Web
 import Wire
 
 /// The settings of Sora signaling.

@@ -1,4 +1,5 @@
 import Signaling
+import Sora
 import TLS
 import Wire
 

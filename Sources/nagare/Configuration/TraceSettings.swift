@@ -1,6 +1,6 @@
 import Foundation
-import Signaling
 import Telemetry
+import Web
 
 /// Where traces of joins go.
 struct TraceSettings: Hashable, Sendable {

@@ -1,6 +1,7 @@
 import Access
+import Ayame
 import Foundation
-import Signaling
+import Webhooks
 
 /// The settings of webhooks.
 struct WebhookSettings: Equatable, Sendable {

@@ -3,9 +3,9 @@ import Forwarding
 import History
 import Media
 import Metrics
+import Operators
 import Room
 import SRTP
-import Signaling
 import Telemetry
 import Wire
 

@@ -3,10 +3,12 @@ import History
 import Media
 import MediaTypes
 import Metrics
+import Operators
 import Room
 import SRTP
 import Signaling
 import Telemetry
+import Web
 import Wire
 
 extension ServingNode {

@@ -1,7 +1,9 @@
 import Forwarding
 import Media
 import Metrics
-import Signaling
+import Operators
+import Web
+import Webhooks
 
 /// The metrics of connections, clients and webhooks.
 ///

@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare ban`: keeps a user out of a channel.
 struct BanCommand: OperatorCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare channels`: lists the channels of a node.
 struct ChannelsCommand: OperatorCommand {

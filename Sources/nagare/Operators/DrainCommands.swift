@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare drain`: drains a node, which can be taken back, or shows how far the drain is.
 struct DrainCommand: OperatorCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare role`: makes a user host or audience.
 struct RoleCommand: OperatorCommand {

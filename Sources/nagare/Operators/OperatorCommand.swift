@@ -2,7 +2,8 @@ import Access
 import ArgumentParser
 import Foundation
 import JSON
-import Signaling
+import Operators
+import Web
 
 /// Why a command of operators failed.
 struct OperatorFailure: Error, Equatable {

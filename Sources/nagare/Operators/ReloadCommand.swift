@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare reload`: lets a node read its settings again.
 struct ReloadCommand: OperatorCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
 import JSON
-import Signaling
+import Operators
 
 /// `nagare subscriptions`: the tracks that a user receives.
 struct SubscriptionsCommand: OperatorCommand {

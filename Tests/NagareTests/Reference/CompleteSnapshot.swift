@@ -12,6 +12,7 @@ import Wire
 
 @testable import Cluster
 @testable import Media
+@testable import Web
 @testable import nagare
 
 extension NodeSnapshot {

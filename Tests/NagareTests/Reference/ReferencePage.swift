@@ -1,7 +1,7 @@
 import Foundation
 import JSON
 
-@testable import Signaling
+@testable import Operators
 @testable import nagare
 
 /// A file of the documentation that is generated from the code.

@@ -10,7 +10,8 @@ import ServiceLifecycle
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Operators
+@testable import Web
 
 /// An operators' listener over rooms with a publisher and a viewer in `lobby`, both connected.
 private struct APIBench {

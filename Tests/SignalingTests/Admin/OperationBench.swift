@@ -5,7 +5,8 @@ import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Operators
+@testable import Web
 
 /// The admin API over rooms whose members' signaling notes what it is told.
 struct OperationBench {

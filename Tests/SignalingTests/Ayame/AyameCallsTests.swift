@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import Signaling
+@testable import Ayame
 
 /// Channels of the relay whose members are at different nodes.
 @Suite(.timeLimit(.minutes(10)))

@@ -4,7 +4,8 @@ import Room
 import TestSupport
 import Testing
 
-@testable import Signaling
+@testable import Ayame
+@testable import Web
 
 /// The 1:1 relay over real sockets of two nodes.
 @Suite(.timeLimit(.minutes(10)))

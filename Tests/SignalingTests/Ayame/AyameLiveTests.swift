@@ -10,7 +10,10 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Ayame
+@testable import Sora
+@testable import Web
+@testable import Webhooks
 
 /// The 1:1 relay over real sockets.
 @Suite(.timeLimit(.minutes(10)))

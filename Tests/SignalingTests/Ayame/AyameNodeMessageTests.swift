@@ -2,7 +2,10 @@ import Room
 import TestSupport
 import Testing
 
+@testable import Ayame
+@testable import Operators
 @testable import Signaling
+@testable import Web
 
 /// The coding of what nodes tell each other of rooms of the relay.
 @Suite struct AyameNodeMessageTests {

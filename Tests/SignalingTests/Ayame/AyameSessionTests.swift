@@ -5,7 +5,8 @@ import Synchronization
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Ayame
+@testable import Web
 
 /// One client of the Ayame protocol in virtual time.
 private struct Client {

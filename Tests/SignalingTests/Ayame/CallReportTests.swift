@@ -3,7 +3,11 @@ import Room
 import Synchronization
 import Testing
 
+@testable import Ayame
+@testable import Operators
 @testable import Signaling
+@testable import Web
+@testable import Webhooks
 
 /// Keeps the reports of the relay.
 final class KeptCallReports: Sendable {

@@ -3,7 +3,10 @@ import Room
 import Synchronization
 import TestSupport
 
+@testable import Ayame
+@testable import Operators
 @testable import Signaling
+@testable import Web
 
 /// The relays of several nodes in one process, whose links are queues.
 final class RelayNodes: Sendable {

@@ -5,7 +5,8 @@ import MediaTypes
 import Room
 import Testing
 
-@testable import Signaling
+@testable import Operators
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct ClusterStatusTests {

@@ -3,7 +3,9 @@ import Room
 import Synchronization
 import Wire
 
+@testable import Operators
 @testable import Signaling
+@testable import Web
 
 /// Other nodes that tests play.
 final class FakeSignalingCluster: SignalingCluster {

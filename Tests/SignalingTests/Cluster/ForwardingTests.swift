@@ -7,7 +7,9 @@ import Room
 import RoomTestSupport
 import Testing
 
+@testable import Operators
 @testable import Signaling
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct SessionForwardingTests {

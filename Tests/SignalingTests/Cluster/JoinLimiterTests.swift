@@ -1,7 +1,7 @@
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Web
 
 @Suite struct JoinLimiterTests {
     private static let start = Instant(nanoseconds: 3)

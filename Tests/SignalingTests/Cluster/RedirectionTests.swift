@@ -10,6 +10,8 @@ import Testing
 import Wire
 
 @testable import Signaling
+@testable import Sora
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct RedirectionTests {

@@ -2,7 +2,7 @@ import Room
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Operators
 
 @Suite struct DrainModelTests {
     private let start = Instant(nanoseconds: 5)

@@ -7,7 +7,9 @@ import Synchronization
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Ayame
+@testable import Operators
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct DrainTests {

@@ -5,7 +5,7 @@ import NIOCore
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Webhooks
 
 /// Fetching the keys of tokens from a server.
 @Suite(.timeLimit(.minutes(5)))

@@ -6,7 +6,11 @@ import ServiceLifecycle
 import Testing
 import Wire
 
+@testable import Ayame
 @testable import Signaling
+@testable import Sora
+@testable import Web
+@testable import Webhooks
 
 /// The public listener on a loopback port, for as long as the body runs, and ended gracefully after it.
 func withLiveServer<Value: Sendable>(

@@ -11,6 +11,7 @@ import Testing
 import Wire
 
 @testable import Signaling
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct LiveTests {

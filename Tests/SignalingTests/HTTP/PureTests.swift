@@ -5,6 +5,7 @@ import Testing
 import Wire
 
 @testable import Signaling
+@testable import Web
 
 struct RequestTargetTests {
     @Test(

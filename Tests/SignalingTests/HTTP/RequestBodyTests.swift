@@ -2,7 +2,7 @@ import Hummingbird
 import NIOCore
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 /// Bodies whose length the client does not declare.
 @Suite struct RequestBodyTests {

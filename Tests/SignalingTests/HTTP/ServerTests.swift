@@ -10,7 +10,7 @@ import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Operators
 
 @Suite(.timeLimit(.minutes(10)))
 struct PageTests {

@@ -12,7 +12,9 @@ import ServiceLifecycle
 import TestSupport
 import Testing
 
+@testable import Operators
 @testable import Signaling
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct TLSTests {

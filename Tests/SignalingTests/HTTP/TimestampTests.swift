@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 @Suite struct TimestampTests {
     @Test(

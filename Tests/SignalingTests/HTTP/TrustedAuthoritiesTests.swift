@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 @Suite struct TrustedAuthoritiesTests {
     private static func authorities(_ text: String) throws -> TrustedAuthorities {

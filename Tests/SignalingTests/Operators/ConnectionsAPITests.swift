@@ -8,7 +8,12 @@ import Room
 import Testing
 import Wire
 
+@testable import Ayame
+@testable import Operators
 @testable import Signaling
+@testable import Sora
+@testable import Web
+@testable import Webhooks
 
 @Suite(.timeLimit(.minutes(10)))
 struct ConnectionsAPITests {

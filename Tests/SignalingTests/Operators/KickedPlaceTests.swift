@@ -8,7 +8,8 @@ import RoomTestSupport
 import TestSupport
 import Testing
 
-@testable import Signaling
+@testable import Operators
+@testable import Web
 
 /// An operator's kick of a member whose place is kept, with the member and the operator on real sockets.
 @Suite(.timeLimit(.minutes(10)))

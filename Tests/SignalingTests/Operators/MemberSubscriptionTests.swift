@@ -4,7 +4,10 @@ import JSON
 import Room
 import Testing
 
+@testable import Operators
 @testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// The operations on the subscriptions of members.
 @Suite struct MemberSubscriptionTests {

@@ -8,7 +8,9 @@ import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Operators
+@testable import Web
+@testable import Webhooks
 
 @Suite struct OperatorsAPITests {
     // MARK: Channels and members

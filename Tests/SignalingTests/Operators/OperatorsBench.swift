@@ -12,7 +12,10 @@ import Synchronization
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Ayame
+@testable import Operators
+@testable import Web
+@testable import Webhooks
 
 /// A clock that only tests move.
 final class TestClock: Sendable {

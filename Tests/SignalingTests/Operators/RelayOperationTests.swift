@@ -4,7 +4,12 @@ import Room
 import Synchronization
 import Testing
 
+@testable import Ayame
+@testable import Operators
 @testable import Signaling
+@testable import Sora
+@testable import Web
+@testable import Webhooks
 
 /// What operators do about registrations of the 1:1 relay.
 @Suite(.timeLimit(.minutes(10))) struct RelayOperationTests {

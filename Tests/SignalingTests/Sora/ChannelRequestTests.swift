@@ -4,7 +4,8 @@ import Room
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 @Suite struct ChannelRequestTests {
     private static func joined(_ nagare: String = "{}") throws -> SoraBench {

@@ -5,7 +5,8 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 struct FairWorkQueueTests {
     @Test func `a share with a thousand jobs delays another share by one job`() {

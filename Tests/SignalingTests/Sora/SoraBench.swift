@@ -7,7 +7,7 @@ import Testing
 import Wire
 
 @testable import Room
-@testable import Signaling
+@testable import Sora
 
 /// A state machine without rooms: tests complete its actions.
 struct SoraBench {

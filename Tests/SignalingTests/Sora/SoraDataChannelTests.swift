@@ -6,7 +6,8 @@ import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// Signaling over data channels.
 @Suite struct SoraDataChannelTests {

@@ -10,7 +10,8 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// The signaling over real sockets, with a media plane that tests play.
 @Suite(.timeLimit(.minutes(10)))

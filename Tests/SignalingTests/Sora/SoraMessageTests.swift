@@ -6,7 +6,8 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 @Suite struct SoraMessageTests {
     private static func connect(_ members: String = "") throws(SoraClose) -> SoraConnect {

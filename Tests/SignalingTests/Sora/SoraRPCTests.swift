@@ -5,7 +5,8 @@ import Room
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// Methods that a client calls over the data channel `rpc`.
 @Suite struct SoraRPCTests {

@@ -6,7 +6,8 @@ import Testing
 import Wire
 
 @testable import Room
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// The server's messages, compared with the members that each SDK needs.
 @Suite struct SoraServerMessageTests {

@@ -7,7 +7,8 @@ import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 @Suite struct SoraStateMachineTests {
     @Test(arguments: CapturedExchange.all)

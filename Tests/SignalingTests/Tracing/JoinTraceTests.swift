@@ -11,8 +11,8 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
 @testable import Telemetry
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct JoinTraceTests {

@@ -7,7 +7,8 @@ import Room
 import RoomTestSupport
 import Testing
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 @Suite(.timeLimit(.minutes(10)))
 struct EndpointTests {

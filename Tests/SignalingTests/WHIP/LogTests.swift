@@ -10,6 +10,7 @@ import Testing
 import Wire
 
 @testable import Signaling
+@testable import Web
 
 /// What the log tells of clients.
 @Suite(.timeLimit(.minutes(10)))

@@ -7,6 +7,7 @@ import Room
 import Testing
 
 @testable import Signaling
+@testable import Web
 
 /// New tokens and signed URLs of WHIP and WHEP sessions.
 @Suite(.timeLimit(.minutes(10)))

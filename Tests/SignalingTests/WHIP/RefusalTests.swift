@@ -5,7 +5,8 @@ import JSON
 import Room
 import Testing
 
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// The problem documents of refused publishers.
 @Suite struct RefusalTests {

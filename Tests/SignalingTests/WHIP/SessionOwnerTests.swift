@@ -7,6 +7,7 @@ import Synchronization
 import Testing
 
 @testable import Signaling
+@testable import Web
 
 /// The owner of a WHIP or WHEP session. Other clients that know its URL may do nothing with it.
 @Suite(.timeLimit(.minutes(10)))

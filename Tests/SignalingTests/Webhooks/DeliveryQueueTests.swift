@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Webhooks
 
 /// The queue behind a reference, so that an expectation can change it.
 private final class Queue {

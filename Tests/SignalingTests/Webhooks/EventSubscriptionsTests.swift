@@ -6,7 +6,7 @@ import Testing
 import Wire
 
 @testable import Room
-@testable import Signaling
+@testable import Webhooks
 
 /// Keeps what is posted, and answers at once.
 final class PostedEvents: WebhookTransport {

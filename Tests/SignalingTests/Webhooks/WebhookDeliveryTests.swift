@@ -8,7 +8,8 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Web
+@testable import Webhooks
 
 /// A server whose answers are scripted: the first attempt gets the first answer, and the last one stays.
 private final class Script: WebhookTransport {

@@ -11,7 +11,8 @@ import ServiceLifecycle
 import Synchronization
 import Testing
 
-@testable import Signaling
+@testable import Web
+@testable import Webhooks
 
 /// An operator's server on a port of its own.
 struct HookServer: Sendable {

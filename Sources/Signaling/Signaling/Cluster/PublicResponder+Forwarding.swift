@@ -4,6 +4,7 @@ import Hummingbird
 import MediaTypes
 import NIOCore
 import Room
+import Web
 
 // Requests for WHIP and WHEP sessions of other nodes.
 

@@ -1,6 +1,7 @@
 import HTTPTypes
 import Hummingbird
 import Room
+import Web
 
 // Newcomers over WHIP and WHEP that are better, or only, served by another node of the cluster.
 

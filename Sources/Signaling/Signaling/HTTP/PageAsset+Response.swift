@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import Pages
+import Web
 
 extension PageAsset {
     /// One shared buffer for all connections, so that slow clients hold no copies.
@@ -36,12 +37,4 @@ extension PageAsset {
         let body = isHead ? ResponseBody() : ResponseBody(byteBuffer: buffer)
         return Response(status: .ok, headers: headers, body: body)
     }
-}
-
-extension HTTPField.Name {
-    static let referrerPolicy = Self("Referrer-Policy")!
-    static let link = Self("Link")!
-    static let participant = Self("Nagare-Participant")!
-    static let acceptPost = Self("Accept-Post")!
-    static let acceptPatch = Self("Accept-Patch")!
 }

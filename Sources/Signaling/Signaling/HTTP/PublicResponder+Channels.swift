@@ -4,6 +4,7 @@ import JSON
 import NIOCore
 import Room
 import ServiceLifecycle
+import Web
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -60,13 +61,6 @@ extension PublicResponder {
             throw error
         }
     }
-}
-
-extension HTTPField.Name {
-    static let xForwardedFor = Self("X-Forwarded-For")!
-
-    /// Turns off response buffering in nginx.
-    static let xAccelBuffering = Self("X-Accel-Buffering")!
 }
 
 /// Writes the events of one listener. Its deinitialization ends the listener, also if nothing was written.

@@ -5,6 +5,7 @@ import Logging
 import NIOCore
 import Pages
 import Room
+import Web
 import Wire
 
 /// Answers all HTTP requests of the public listener.
@@ -408,24 +409,6 @@ extension PublicResponder {
         }
         let isRead = request.method == .post || request.method == .patch
         return !isRead && request.headers[.transferEncoding] != nil
-    }
-}
-
-extension Response {
-    /// The response, after which the server closes the connection.
-    func closingConnection() -> Response {
-        struct ConnectionClosed: Error {}
-        var response = self
-        let body = self.body
-        response.headers[.connection] = "close"
-        let length = body.contentLength
-        response.body = ResponseBody(contentLength: length) { writer in
-            let parent = writer
-            try await body.write(parent)
-            // The HTTP server closes the connection when the body writer throws. The response is complete by then.
-            throw ConnectionClosed()
-        }
-        return response
     }
 }
 

@@ -1,4 +1,5 @@
 public import Access
+public import Ayame
 import Hummingbird
 import HummingbirdCore
 import Listeners
@@ -6,16 +7,10 @@ public import Logging
 import NIOCore
 public import Room
 public import ServiceLifecycle
+public import Sora
+public import Web
+public import Webhooks
 public import Wire
-
-/// Why a listener cannot start, as a sentence for the operator.
-public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
-    public let message: String
-    public var description: String { message }
-
-    /// - Parameter sentence: What is wrong, and what to do.
-    public init(message: String) { self.message = message }
-}
 
 /// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
 ///
@@ -198,51 +193,5 @@ public struct PublicServer: Service {
                 admits: costs.admitsHandshake
             )
         }
-    }
-}
-
-extension HTTPLimits {
-    /// The maximum length of one header field, in bytes.
-    static let headerFieldBytesMax = 16 * 1024
-    /// The maximum length of all header fields of a request, in bytes.
-    static let headerBytesMax = 32 * 1024
-    /// The maximum number of header fields of a request.
-    static let headerFieldsMax = 100
-}
-
-extension HTTPServerBuilder {
-    /// HTTP/1.1 with limits on request heads and idle time.
-    /// - Parameter certificate: For TLS; `nil` without.
-    static func http1(limits: HTTPLimits, certificate: HTTPSCertificate?) -> Self {
-        let configuration = HTTP1Channel.Configuration(
-            idleTimeout: TimeAmount(limits.idleTimeout),
-            httpDecoderConfiguration: .init(
-                maxHeaderFieldSize: HTTPLimits.headerFieldBytesMax,
-                maxHeaderListSize: HTTPLimits.headerBytesMax,
-                maxHeaderFieldCount: HTTPLimits.headerFieldsMax
-            )
-        )
-        guard let certificate else { return .http1(configuration: configuration) }
-        return Self { responder in
-            let http = HTTP1Channel(responder: responder, configuration: configuration)
-            return HTTPSChannel(base: http, certificate: certificate, sharedTURN: nil) { _ in true }
-        }
-    }
-}
-
-/// Prepares an HTTP listener that runs for a process without file descriptors.
-/// - Returns: its port.
-func listenerStarted(_ listener: any Channel) async -> Int? {
-    // One that is closed already accepts nothing.
-    try? await AcceptRestHandler.add(to: listener)
-    return listener.localAddress?.port
-}
-
-extension ServerStartError {
-    init(binding host: String, _ port: Int, _ error: IOError) {
-        self.init(
-            message: "Cannot listen on \(host):\(port) (TCP): \(error.description). "
-                + "Is another program using the port, and is the address one of this machine?"
-        )
     }
 }

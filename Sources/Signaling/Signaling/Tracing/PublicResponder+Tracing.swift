@@ -3,6 +3,7 @@ import Hummingbird
 import MediaTypes
 import Room
 import Telemetry
+import Web
 
 extension PublicResponder {
     /// Answers a request at a WHIP or WHEP endpoint. One that joins is a trace, also when it is refused.

@@ -3,6 +3,7 @@ import HTTPTypes
 import MediaTypes
 import Negotiation
 import Room
+import Web
 import Wire
 
 /// A request at a WHIP or WHEP endpoint.

@@ -2,6 +2,7 @@ import Access
 import HTTPTypes
 import Hummingbird
 import Room
+import Web
 import Wire
 
 extension PublicResponder {

@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import JSON
 import Room
+import Web
 
 extension Request {
     /// Whether a PATCH of a session presents a new token or URL: it has a JSON body or none.

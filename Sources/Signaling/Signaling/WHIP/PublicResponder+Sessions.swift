@@ -5,6 +5,8 @@ import JSON
 import MediaTypes
 import Negotiation
 import Room
+import Sora
+import Web
 import Wire
 
 // WHIP (RFC 9725) and WHEP (draft-ietf-wish-whep).

@@ -4,6 +4,7 @@ import NIOCore
 import Room
 import ServiceLifecycle
 import Synchronization
+import Web
 
 extension PublicResponder {
     /// `GET /sessions/{id}/events`: server-sent events about the session itself. A session has one stream: a new one ends

@@ -2,6 +2,8 @@ import Access
 import JSON
 import MediaTypes
 import Room
+import Sora
+import Webhooks
 import Wire
 
 /// The events of one WHIP or WHEP session as a state machine: events of its participant and instants in, texts out. It does no

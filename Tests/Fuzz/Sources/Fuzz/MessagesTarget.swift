@@ -2,9 +2,11 @@ import Access
 import Negotiation
 import Wire
 
+@testable import Ayame
 @testable import JSON
 @testable import Room
-@testable import Signaling
+@testable import Sora
+@testable import Web
 
 /// A message of a Sora client over its WebSocket, or a call over its data channel `rpc`.
 func fuzzSora(_ bytes: RawSpan) {

@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Web
 
 @Suite struct ProxyTests {
     @Test(

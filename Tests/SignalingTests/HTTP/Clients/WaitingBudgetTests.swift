@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 import Wire
 
-@testable import Signaling
+@testable import Web
 
 @Suite struct WaitingBudgetTests {
     /// Who was cut off, in order.

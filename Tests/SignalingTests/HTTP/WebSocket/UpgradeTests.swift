@@ -3,6 +3,7 @@ import NIOHTTP1
 import Testing
 
 @testable import Signaling
+@testable import Web
 
 /// Requests with an `Upgrade` field over real sockets.
 @Suite(.timeLimit(.minutes(10)))

@@ -6,7 +6,7 @@ import Room
 import Synchronization
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 /// Frames of a client against the handler, over a channel without sockets and with a clock of its own.
 @Suite struct WebSocketHandlerTests {

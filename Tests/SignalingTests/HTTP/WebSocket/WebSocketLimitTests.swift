@@ -3,7 +3,7 @@ import NIOEmbedded
 import NIOWebSocket
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 extension WebSocketHandlerTests {
     private func smallBudget(perSecond: Int = 1) -> WebSocketLimits {

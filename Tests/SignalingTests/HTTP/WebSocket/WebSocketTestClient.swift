@@ -6,7 +6,7 @@ import NIOSSL
 import NIOWebSocket
 import Testing
 
-@testable import Signaling
+@testable import Web
 
 /// A WebSocket client on a real socket.
 struct WebSocketTestClient: Sendable {

@@ -1,7 +1,10 @@
+import Ayame
 import NIOCore
 import NIOHTTP1
 import Room
+import Sora
 import Telemetry
+import Web
 
 /// The WebSockets of the public listener: Sora signaling at `/signaling` and the 1:1 relay at `/relay`.
 struct PublicWebSockets: Sendable {

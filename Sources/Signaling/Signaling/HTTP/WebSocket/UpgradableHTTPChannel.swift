@@ -7,6 +7,7 @@ import NIOHTTPTypes
 import NIOHTTPTypesHTTP1
 import NIOWebSocket
 import Room
+import Web
 
 /// An HTTP/1.1 connection whose first request may upgrade it to a WebSocket.
 struct UpgradableHTTPChannel: HTTPChannelHandler {

@@ -1,6 +1,7 @@
 import HTTPTypes
 import NIOCore
 import NIOHTTP1
+import Web
 
 /// Passes only granted WebSocket handshakes to the upgrade handler behind it, and answers refused ones. It removes the
 /// `Upgrade` field from all other requests, because the upgrade handler loses the head of a request that it refuses.

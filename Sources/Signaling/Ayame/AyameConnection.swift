@@ -1,0 +1,309 @@
+import Access
+package import Logging
+package import NIOCore
+package import Room
+package import Sora
+package import Web
+import Webhooks
+import Wire
+
+/// The dependencies of all connections of the 1:1 relay.
+package struct AyameContext: Sendable {
+    let configuration: AyameConfiguration
+    let admission: AyameAdmission
+    let directory: ChannelDirectory
+    let calls: AyameCalls
+    let statistics: SignalingStatistics
+    let logger: Logger
+    let limiter: AddressLimiter
+    let clients: ClientAddresses
+    let work: FairWorkQueue<WorkOwner, ChannelName?>
+
+    package init(
+        configuration: AyameConfiguration,
+        admission: AyameAdmission,
+        directory: ChannelDirectory,
+        calls: AyameCalls,
+        statistics: SignalingStatistics,
+        logger: Logger,
+        limiter: AddressLimiter,
+        clients: ClientAddresses,
+        work: FairWorkQueue<WorkOwner, ChannelName?>
+    ) {
+        self.configuration = configuration
+        self.admission = admission
+        self.directory = directory
+        self.calls = calls
+        self.statistics = statistics
+        self.logger = logger
+        self.limiter = limiter
+        self.clients = clients
+        self.work = work
+    }
+}
+
+/// Runs one ``AyameSession``: passes messages from and to its WebSocket, and performs its actions on the rooms.
+package actor AyameConnection {
+    private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+    private let context: AyameContext
+    private let writer: WebSocketWriter
+    private var channel: any Channel { writer.channel }
+    private var session: AyameSession
+    /// The place in a room; `nil` before and after it.
+    private var place: (registration: AyameRegistration, permission: AyamePermission, start: Instant)?
+    /// Why the client leaves its room, for reports.
+    private var departure = CallReport.leftByItself
+    /// The client's media on the node; `nil` without it.
+    private var media: AyameMedia.Opened?
+    /// The admission, cancelled when the client disconnects.
+    private var authorization: Task<Void, Never>?
+    /// Until the room has answered, cancelled when the client leaves before.
+    private var joining: Task<Void, Never>?
+    private var timer = DeadlineTimer()
+
+    package init(context: AyameContext, writer: WebSocketWriter) {
+        self.context = context
+        self.writer = writer
+        let network = context.clients.network(of: writer.channel)
+        executor = FairExecutor(context.work, share: nil, owner: WorkOwner(network, in: nil))
+        session = AyameSession(configuration: context.configuration, at: DeadlineTimer.now)
+    }
+
+    private var network: ClientNetwork { context.clients.network(of: channel) }
+
+    /// Returns when the WebSocket is closed.
+    package func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
+        perform([])
+        do {
+            for try await message in input {
+                switch message {
+                case .text(let text): perform(receive(text))
+                case .closed, .refused: perform(session.socketClosed())
+                case .stopping: perform(session.stopping())
+                }
+            }
+        } catch {
+            context.logger.debug("WebSocket failed", metadata: ["error": "\(error)"])
+        }
+        perform(session.socketClosed())
+        authorization?.cancel()
+        timer.cancel()
+    }
+
+    private func receive(_ text: String) -> [AyameSession.Action] {
+        let isWithin =
+            !session.isUnadmitted
+            || context.limiter.take(.message, cost: MessageBudget.cost(of: text), for: network) == nil
+        return isWithin ? session.received(text, at: DeadlineTimer.now) : session.refusedAsTooMany()
+    }
+
+    private func perform(_ actions: [AyameSession.Action]) {
+        for action in actions {
+            switch action {
+            case .send(let text): writer.write(.text(ByteBuffer(string: text)))
+            case .close(let close):
+                log(close)
+                if close != .left { departure = close.close.reason }
+                writer.write(.close(close.close))
+            case .authorize(let registration): authorization = Task { await authorize(registration) }
+            case .join(let registration, let permission): joining = Task { await join(registration, permission) }
+            case .relay(let text): relay(text)
+            case .negotiate(let sdp): negotiate(sdp)
+            case .checkExpiry: checkExpiry()
+            case .leave: leave()
+            }
+        }
+        arm()
+    }
+
+    private func arm() {
+        timer.set(session.nextDeadline, on: channel.eventLoop) { [weak self] in
+            _ = Task { await self?.timeout() }
+        }
+    }
+
+    private func timeout() {
+        timer.fired()
+        perform(session.handleTimeout(at: DeadlineTimer.now))
+    }
+
+    // MARK: Channels
+
+    private func authorize(_ registration: AyameRegistration) async {
+        let decision = await context.admission.decide(registration, from: network)
+        if case .rejected(let reason) = decision {
+            context.statistics.relayRegistered(.rejected)
+            logRefusal(registration, reason)
+        }
+        perform(session.admitted(decision))
+    }
+
+    private func join(_ registration: AyameRegistration, _ permission: AyamePermission) async {
+        let (writer, connectionID) = (writer, permission.connectionID)
+        let directory = context.directory
+        let member = AyameRooms.Member(
+            connectionID: connectionID,
+            identity: AyameRooms.Identity(registration),
+            isStandalone: registration.isStandalone,
+            user: permission.clientID(registration) ?? connectionID,
+            app: permission.grants.app,
+            registeredAt: directory.unixSeconds,
+            send: { writer.write(.text(ByteBuffer(string: $0))) },
+            close: { [weak self] close in
+                writer.write(.close(close.close))
+                Task { await self?.ended() }
+            }
+        )
+        let answer = await context.calls.join(
+            registration.room,
+            member,
+            media: permission.media,
+            isMediaRequired: permission.isMediaRequired,
+            refusal: { directory.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) },
+            accept: { hasPartner, media in
+                let text = AyameServerMessage.accept(
+                    connectionID: connectionID,
+                    hasPartner: hasPartner || media == .server,
+                    media: media,
+                    permission.acceptance
+                )
+                member.send(text)
+            }
+        )
+        if case .joined(let media) = answer {
+            context.statistics.relayRegistered(.accepted)
+            joined(registration, permission, media)
+        } else if let refusal = answer.refusal, !session.hasEnded {
+            context.statistics.relayRegistered(answer == .full ? .full : .rejected)
+            let isUnanswered = answer == .unreachable
+            logRefusal(registration, isUnanswered ? "The node that has the room did not answer." : refusal.reason)
+            perform(session.refused(refusal.reason))
+        }
+    }
+
+    private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: CallMedia) {
+        place = (registration, permission, DeadlineTimer.now)
+        let lifetime = permission.grants.permissions.lifetime.map { Interval($0) }
+        let actions = session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
+        context.logger.info(
+            "relay joined",
+            metadata: [
+                "channel": "\(registration.room)", "participant": "\(permission.connectionID.printable)",
+                "protocol": "ayame", "address": "\(network)", "media": "\(media.rawValue)",
+            ]
+        )
+        // The client may have left while it joined.
+        guard !session.hasEnded || !actions.isEmpty else { return leave() }
+        perform(actions)
+        checkExpiry()
+    }
+
+    private func checkExpiry() {
+        guard let expiry = place?.permission.grants.permissions.expiry else { return }
+        perform(session.expires(in: context.directory.timeLeft(until: expiry), at: DeadlineTimer.now))
+    }
+
+    /// The room ended this registration and closed its WebSocket.
+    private func ended() {
+        perform(session.socketClosed())
+        leave()
+    }
+
+    private func relay(_ text: String) {
+        guard let place else { return }
+        if context.calls.relay(text, in: place.registration.room, from: place.permission.connectionID) {
+            context.statistics.relayedMessage()
+        }
+    }
+
+    private func leave() {
+        authorization?.cancel()
+        joining?.cancel()
+        if let resource = media?.resource {
+            media = nil
+            let directory = context.directory
+            Task { _ = await directory.end(resource) }
+        }
+        guard let place else { return }
+        self.place = nil
+        let connectionID = place.permission.connectionID
+        context.calls.leave(place.registration.room, connectionID, reason: departure)
+        context.logger.info(
+            "relay left",
+            metadata: [
+                "channel": "\(place.registration.room)", "participant": "\(connectionID.printable)",
+                "protocol": "ayame",
+                "address": "\(network)", "seconds": "\(Int((DeadlineTimer.now - place.start).seconds))",
+                "reason": "\(departure.printable)",
+            ]
+        )
+        let admission = context.admission
+        Task { await admission.report(disconnected: place.registration, connectionID: connectionID) }
+    }
+
+    // MARK: Media through the node
+
+    private func negotiate(_ sdp: String) {
+        guard let place else { return }
+        let call = AyameMedia(
+            directory: context.directory,
+            registration: place.registration,
+            permission: place.permission
+        )
+        let network = network
+        if let media {
+            Task { await renegotiated(call.renegotiate(sdp, media)) }
+        } else {
+            Task { await negotiated(call.open(sdp, from: network)) }
+        }
+    }
+
+    private func renegotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+        if case .success(let opened) = opened, media?.resource == opened.resource { media = opened }
+        perform(session.answered(opened.map(\.answer)))
+    }
+
+    private func negotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+        let isOver = place == nil
+        if case .success(let opened) = opened {
+            guard !isOver else {
+                let directory = context.directory
+                Task { _ = await directory.end(opened.resource) }
+                return
+            }
+            media = opened
+            Task { await self.watch(opened.events) }
+        }
+        perform(session.answered(opened.map(\.answer)))
+    }
+
+    /// Waits for the end of the client's media. A standalone client that has left the signaling leaves the room then.
+    private func watch(_ events: ParticipantEvents) async {
+        for await event in events {
+            guard case .ended(let reason) = event else { continue }
+            media = nil
+            perform(session.mediaEnded(reason))
+        }
+        leave()
+    }
+
+    private func logRefusal(_ registration: AyameRegistration, _ reason: String) {
+        context.logger.notice(
+            "relay refused",
+            metadata: [
+                "channel": "\(registration.room)", "protocol": "ayame", "address": "\(network)",
+                "reason": "\(reason.printable)",
+            ]
+        )
+    }
+
+    private func log(_ close: AyameClose) {
+        var metadata: Logger.Metadata = [
+            "close": "\(close.close.description.printable)", "reason": "\(close.message.printable)",
+        ]
+        if let registration = session.registration { metadata["channel"] = "\(registration.room)" }
+        if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
+        context.logger.debug("relay closed", metadata: metadata)
+    }
+}

@@ -1,0 +1,79 @@
+package import Room
+import Synchronization
+
+// Which node has a room.
+
+extension AyameCalls {
+    /// The node that a client joins a room at: the one that has it, as far as it can be found.
+    ///
+    /// A node more or less in the cluster moves the first candidate of few rooms, and never all three of one.
+    func home(of room: ChannelName, _ cluster: any CallCluster) async -> Home {
+        if let known = knownHome(of: room) { return known }
+        let candidates = await cluster.candidates(for: room)
+        let answers = await ask(candidates.all, about: room, cluster)
+        // Another client may have begun or found the room meanwhile.
+        if let known = knownHome(of: room) { return known }
+        let best =
+            candidates.all.first { answers[$0]?.room != nil }
+            ?? candidates.open.first { $0 == cluster.own || answers[$0] != nil }
+        guard let best, best != cluster.own else { return .here }
+        return .at(best)
+    }
+
+    private func knownHome(of room: ChannelName) -> Home? {
+        if rooms.listing(of: room) != nil { return .here }
+        return state.withLock { state in
+            state.elsewhere[room]?.first.flatMap { state.registrations[$0] }.map { .at($0.home) }
+        }
+    }
+
+    /// The answers of the nodes that answered. A node of a version without rooms over nodes does not.
+    private func ask(
+        _ nodes: [CallNode],
+        about room: ChannelName,
+        _ cluster: any CallCluster
+    ) async -> [CallNode: AyameNodeAnswer] {
+        let question = AyameNodeQuestion.find(room).encoded
+        return await withTaskGroup(of: (CallNode, AyameNodeAnswer?).self) { group in
+            for node in nodes where node != cluster.own {
+                group.addTask {
+                    let bytes = await cluster.ask(question, of: node)
+                    return (node, bytes.flatMap { AyameNodeAnswer($0, about: room) })
+                }
+            }
+            return await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+    }
+
+    /// Finds a room at any node; `nil` when nobody is in it.
+    package func listing(of room: ChannelName) async -> AyameRooms.Listing? {
+        if let listing = rooms.listing(of: room) { return listing }
+        guard let cluster else { return nil }
+        var nodes = await cluster.candidates(for: room).all
+        if case .at(let home) = knownHome(of: room), !nodes.contains(home) { nodes.append(home) }
+        let answers = await ask(nodes, about: room, cluster)
+        return nodes.lazy.compactMap { answers[$0]?.room }.first
+    }
+
+    /// Tells the nodes that may have a room of a decision about it.
+    func tellHome(_ question: AyameNodeQuestion, _ cluster: any CallCluster) async {
+        let nodes = await cluster.candidates(for: question.room).all
+        await withTaskGroup(of: Void.self) { group in
+            for node in nodes where node != cluster.own {
+                group.addTask { _ = await cluster.ask(question.encoded, of: node) }
+            }
+        }
+    }
+
+    /// Answers the question of another node.
+    /// - Returns: `nil` for bytes that are no question.
+    public func answer(_ question: [UInt8]) -> [UInt8]? {
+        switch AyameNodeQuestion(question) {
+        case nil: return nil
+        case .find(let room): return AyameNodeAnswer(room: rooms.listing(of: room)).encoded
+        case .kick(let user, let room): _ = rooms.end(by: .kicked(user, from: room))
+        case .terminate(let room): _ = rooms.end(by: .terminated(room))
+        }
+        return []
+    }
+}

@@ -1,0 +1,115 @@
+public import Ayame
+public import Logging
+public import Room
+import Synchronization
+import Web
+public import Wire
+
+/// Drains a node and takes that back: at once no new channels, then no newcomers, and at the deadline of an operators' drain
+/// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.
+public final class NodeDrain: Sendable {
+    private let directory: ChannelDirectory
+    private let relayCalls: AyameCalls
+    private let logger: Logger
+    private let now: @Sendable () -> Instant
+    private let hasStarted: @Sendable () -> Bool
+    private let model = Mutex(DrainModel())
+
+    /// - Parameters:
+    ///   - relayCalls: The registrations of the 1:1 relay.
+    ///   - now: The clock; by default the one of the listeners.
+    ///   - hasStarted: Whether all listeners are up.
+    public init(
+        directory: ChannelDirectory,
+        relayCalls: AyameCalls,
+        logger: Logger,
+        now: (@Sendable () -> Instant)? = nil,
+        hasStarted: @escaping @Sendable () -> Bool = { true }
+    ) {
+        self.directory = directory
+        self.relayCalls = relayCalls
+        self.logger = logger
+        self.now = now ?? { DeadlineTimer.now }
+        self.hasStarted = hasStarted
+    }
+
+    public var state: NodeState {
+        let hasStarted = hasStarted()
+        return model.withLock { $0.state(hasStarted: hasStarted) }
+    }
+
+    /// How far the drain is.
+    public var report: DrainReport {
+        get async {
+            let clients = await clients
+            let (now, hasStarted) = (now(), hasStarted())
+            return model.withLock { $0.report(clients: clients, hasStarted: hasStarted, at: now) }
+        }
+    }
+
+    /// The participants of channels, and the clients of the relay whose media does not pass the node.
+    private var clients: Int {
+        get async {
+            let counts = await directory.counts
+            return counts.publishers + counts.viewers + relayCalls.directRegistrationCount
+        }
+    }
+
+    /// Starts to drain, or changes the times of the drain that is under way.
+    /// - Throws: ``DrainFailure/stopping`` when the node shuts down, or an operator asks during the drain of a shutdown.
+    public func start(_ request: DrainRequest) throws(DrainFailure) {
+        let now = now()
+        try change { model throws(DrainFailure) in try model.start(request, at: now) }
+        logger.notice("draining", metadata: ["deadline_seconds": "\(Int(request.deadline.seconds))"])
+    }
+
+    /// Takes the drain back: all newcomers are admitted again. Without a drain it does nothing.
+    /// - Throws: ``DrainFailure/stopping`` when the node shuts down or drains before its shutdown.
+    public func cancel() throws(DrainFailure) {
+        let wasDraining = state == .draining
+        try change { model throws(DrainFailure) in try model.cancel() }
+        if wasDraining { logger.notice("drain cancelled") }
+    }
+
+    /// The shutdown begins, which is final.
+    public func stop() { model.withLock { $0.stop() } }
+
+    /// Advances the drain. To be called once a second.
+    public func tick() async {
+        guard model.withLock({ $0.phase != nil }) else { return }
+        let clients = await clients
+        let now = now()
+        var endsClients = false
+        for output in change({ $0.tick(clients: clients, at: now) }) {
+            switch output {
+            case .refuse: break
+            case .endClients: endsClients = true
+            case .progress(let clients, let remaining):
+                logger.info(
+                    "draining",
+                    metadata: ["clients": "\(clients)", "remaining_seconds": "\(Int(remaining.seconds))"]
+                )
+            case .emptied: logger.info("draining: all clients have left")
+            }
+        }
+        guard endsClients else { return }
+        logger.notice(
+            "the drain deadline is over: the remaining clients are disconnected",
+            metadata: ["clients": "\(clients)"]
+        )
+        relayCalls.endAll()
+        await directory.endAll()
+    }
+
+    /// Changes the model, and the rooms in the same step, so that of two changes the later one is in force.
+    @discardableResult
+    private func change<Failure>(
+        _ body: (inout DrainModel) throws(Failure) -> [DrainModel.Output]
+    ) throws(Failure) -> [DrainModel.Output] {
+        try model.withLock { model throws(Failure) in
+            let outputs = try body(&model)
+            for case .refuse(let stage) in outputs { directory.setDrainStage(stage) }
+            return outputs
+        }
+    }
+}

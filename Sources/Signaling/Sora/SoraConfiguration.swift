@@ -1,0 +1,62 @@
+public import Access
+public import Web
+public import Wire
+
+/// The configuration of Sora signaling.
+public struct SoraConfiguration: Sendable {
+    /// The TURN servers for clients. The iOS SDK connects only through one by default.
+    public struct TURN: Hashable, Sendable {
+        /// For example `turn:HOST:PORT?transport=udp`.
+        public var urls: [String]
+        public var username: String
+        public var credential: String
+
+        public init(urls: [String], username: String, credential: String) {
+            self.urls = urls
+            self.username = username
+            self.credential = credential
+        }
+    }
+
+    public var turn: TURN?
+    /// Which clients are told of the media loops' own TURN servers.
+    public var embeddedTURN = TURNAnnouncement.off
+    /// The time between two pings of a connection.
+    public var pingInterval: Duration = .seconds(5)
+    /// The time without any message from a connected client after which the connection closes.
+    var pongTimeout: Duration = .seconds(60)
+    /// The time limit for the `connect` message.
+    var connectTimeout: Duration = .seconds(10)
+    /// The time limit for the answer to an offer.
+    var answerTimeout: Duration = .seconds(30)
+    /// The time limit from the first answer until the transport is connected.
+    var connectionCreatedTimeout: Duration = .seconds(60)
+    /// The codec of clients that choose none; `nil` for ``defaultVideoCodec(ofModule:)``.
+    public var videoCodec: CodecName?
+    /// The default number of speakers in focus: 1…8.
+    public var spotlightNumber = 8
+    public var spotlightFocusRID: RequestedRID = .r1
+    public var spotlightUnfocusRID: RequestedRID = .r0
+    /// Whether clients may have data channels, those of WHIP and WHEP included.
+    public var offersDataChannels = true
+    /// Whether a client may choose its own `bundle_id`.
+    public var acceptsBundleID = true
+    /// The node's identity in messages, webhooks and the admin API.
+    public var node = NodeIdentity()
+
+    public init() {}
+
+    /// VP9 for Sora's SDKs, as they expect. VP8 for the browser module: every WebRTC client can decode it (RFC 7742), so those
+    /// who join a call later can too.
+    static func defaultVideoCodec(ofModule isModule: Bool) -> CodecName { isModule ? .vp8 : .vp9 }
+}
+
+/// Which clients are told of the node's own TURN server.
+public enum TURNAnnouncement: String, Hashable, Sendable, CaseIterable {
+    /// None, and there is no server.
+    case off
+    /// Those that connect only through a TURN server and are told of no other: the Sora iOS SDK.
+    case auto
+    /// All clients of Sora, WHIP and WHEP.
+    case on
+}

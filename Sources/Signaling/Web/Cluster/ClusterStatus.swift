@@ -1,0 +1,92 @@
+public import MediaTypes
+public import Room
+public import Wire
+
+/// A cluster as one of its nodes knows it, for operators.
+public struct ClusterStatus: Hashable, Sendable {
+    /// The link between this node and another one.
+    public enum LinkState: String, CaseIterable, Hashable, Sendable {
+        /// None, because nothing needs one.
+        case none
+        case connecting
+        case up
+        /// Nothing has arrived for a while.
+        case suspect
+        case down
+        /// The two nodes have no common secret.
+        case refused
+    }
+
+    /// One node.
+    public struct Node: Hashable, Sendable {
+        /// The same after a restart.
+        public var name: String
+        /// The run of the node.
+        public var incarnation: NodeIncarnation
+        public var state: NodeState
+        /// Where clients reach it, as it said itself; `nil` when it did not.
+        public var address: NodeAddress?
+        public var region = ""
+        public var zone = ""
+        /// The program's version.
+        public var version = ""
+        /// In per cent of what the node can carry.
+        public var load = 0
+        public var members = 0
+        public var rooms = 0
+        /// Whether the store has had no heartbeat of the node for a while. It gets no new rooms.
+        public var isAbsent = false
+        /// Whether this node ignores it, because the cluster's secret did not sign its record in the store.
+        public var isIgnored = false
+        /// The link to it; `nil` for this node itself.
+        public var link: LinkState?
+        /// Of the link; `nil` before it is measured.
+        public var roundTrip: Interval?
+
+        public init(name: String, incarnation: NodeIncarnation, state: NodeState) {
+            self.name = name
+            self.incarnation = incarnation
+            self.state = state
+        }
+    }
+
+    /// The directory that the nodes share.
+    public enum StoreState: String, CaseIterable, Hashable, Sendable {
+        /// The cluster runs without one.
+        case none
+        case up
+        case down
+    }
+
+    /// The cluster's name.
+    public var name: String
+    /// This node.
+    public var own: Node
+    /// The others, in the order of their names, those that are ignored last.
+    public var others: [Node]
+    public var store: StoreState
+    /// The number of rooms that this node shares with so many nodes, itself included.
+    public var roomsByNodeCount: [Int: Int] = [:]
+
+    public init(name: String, own: Node, others: [Node], store: StoreState) {
+        self.name = name
+        self.own = own
+        self.others = others
+        self.store = store
+    }
+
+    /// The names of all nodes.
+    package var names: [NodeIncarnation: String] {
+        Dictionary(([own] + others).map { ($0.incarnation, $0.name) }) { first, _ in first }
+    }
+
+    /// Whether a run of a node is one of the cluster's.
+    package func knows(_ incarnation: NodeIncarnation) -> Bool {
+        others.contains { $0.incarnation == incarnation && !$0.isIgnored }
+    }
+
+    /// Where clients reach a node; `nil` for an unknown one, and until it has said so over a link.
+    package func address(of incarnation: NodeIncarnation) -> NodeAddress? {
+        others.first { $0.incarnation == incarnation }?.address
+    }
+}

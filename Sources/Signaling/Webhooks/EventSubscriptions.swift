@@ -1,0 +1,323 @@
+import Access
+import JSON
+public import Logging
+import MediaTypes
+public import Room
+public import ServiceLifecycle
+import Synchronization
+import Web
+
+#if canImport(FoundationEssentials)
+    import FoundationEssentials
+#else
+    import Foundation
+#endif
+
+/// The events that operators subscribe to by the operators' API, each with a server of its own.
+///
+/// Each subscription has its own bounded queue, so a slow or dead server costs the others nothing. Subscriptions are in
+/// memory: they end with the node. In a cluster every node has them all, each for the events of its own members, so they end
+/// with the last node.
+public final class EventSubscriptions: Service {
+    /// What happened. The raw value is `event` in the body.
+    package enum Kind: String, CaseIterable, Sendable, Codable {
+        /// A connection started to publish.
+        case publish
+        /// It ended.
+        case publishDone = "publish_done"
+        case memberJoined = "member.joined"
+        case memberLeft = "member.left"
+        /// A connected member became host or audience.
+        case memberRoleChanged = "member.role_changed"
+        /// The quality of a member's network has another level.
+        case memberNetworkQuality = "member.network_quality"
+        /// A member lost its connection and keeps its place.
+        case memberInterrupted = "member.interrupted"
+        /// It is back.
+        case memberResumed = "member.resumed"
+        case channelOpened = "channel.opened"
+        case channelClosed = "channel.closed"
+    }
+
+    /// Which events go to which server.
+    package struct Subscription: Hashable, Sendable, Codable {
+        package let id: String
+        /// In nanoseconds since 1970 UTC.
+        let createdAt: Int64
+        package let url: String
+        /// `nil` for all channels.
+        package let channel: ChannelName?
+        /// Events of these users only; empty for all. Events of channels have no user.
+        package let users: [String]
+        package let kinds: [Kind]
+
+        func wants(_ kind: Kind, of user: String?, in channel: ChannelName) -> Bool {
+            kinds.contains(kind) && (self.channel == nil || self.channel == channel)
+                && (users.isEmpty || user.map { users.contains($0) } ?? false)
+        }
+    }
+
+    /// The name in logs and ``WebhookCounters``.
+    public static let webhookName = "subscription"
+    /// The maximum number of subscriptions.
+    package static let countMax = 20
+    package static let usersMax = 30
+    package static let urlBytesMax = 2_048
+
+    private struct Entry {
+        let subscription: Subscription
+        let deliverer: WebhookDeliverer
+    }
+    private let entries = Mutex<[Entry]>([])
+    private let transport: any WebhookTransport
+    private let limits: WebhookLimits
+    private let counters: WebhookCounters
+    private let logger: Logger
+    private let makeID: @Sendable () -> String
+    private let clock: RoomClock
+    private let observer = Replaceable<(@Sendable (_ id: String, _ subscription: String?) -> Void)?>(nil)
+    private let sleep: @Sendable (Duration) async -> Void
+    /// The deliverers that have to be run.
+    private let added: AsyncStream<WebhookDeliverer>
+    private let add: AsyncStream<WebhookDeliverer>.Continuation
+
+    /// - Parameters:
+    ///   - client: The HTTP client, which must outlive the service. It must not have credentials of other servers.
+    ///   - logger: Logs undelivered events.
+    public convenience init(client: WebhookClient, counters: WebhookCounters, logger: Logger) {
+        self.init(transport: client, counters: counters, logger: logger)
+    }
+
+    init(
+        transport: any WebhookTransport,
+        counters: WebhookCounters,
+        logger: Logger,
+        makeID: @escaping @Sendable () -> String = { UUID().uuidString.lowercased() },
+        clock: RoomClock = .system,
+        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+    ) {
+        self.transport = transport
+        var limits = WebhookLimits()
+        limits.waitingMax = 2_000
+        self.limits = limits
+        self.counters = counters
+        self.logger = logger
+        self.makeID = makeID
+        self.clock = clock
+        self.sleep = sleep
+        (added, add) = AsyncStream.makeStream()
+    }
+
+    // MARK: Subscriptions
+
+    /// All subscriptions, the oldest first.
+    package var all: [Subscription] { entries.withLock { $0.map(\.subscription) } }
+
+    /// The number of subscriptions, and of their events that are not delivered yet.
+    public var load: (subscriptions: Int, waiting: Int) {
+        let entries = entries.withLock { $0 }
+        return (entries.count, entries.reduce(0) { $0 + $1.deliverer.waitingCount })
+    }
+
+    /// - Returns: the subscription; `nil` when there are ``countMax``.
+    package func subscribe(url: String, channel: ChannelName?, users: [String], kinds: [Kind]) -> Subscription? {
+        let subscription = Subscription(
+            id: makeID(),
+            createdAt: clock.unixNanoseconds,
+            url: url,
+            channel: channel,
+            users: users,
+            kinds: kinds
+        )
+        guard begin(subscription) else { return nil }
+        if let text = try? JSONEncoder().encode(subscription) {
+            observer.current?(subscription.id, String(decoding: text, as: UTF8.self))
+        }
+        return subscription
+    }
+
+    /// - Returns: whether there is room for it.
+    private func begin(_ subscription: Subscription, countMax: Int = EventSubscriptions.countMax) -> Bool {
+        let deliverer = WebhookDeliverer(
+            name: Self.webhookName,
+            url: subscription.url,
+            transport: transport,
+            limits: limits,
+            counters: counters,
+            logger: logger,
+            sleep: sleep
+        )
+        let isTaken = entries.withLock { entries in
+            guard entries.count < countMax else { return false }
+            let place = entries.firstIndex { $0.subscription.createdAt > subscription.createdAt } ?? entries.endIndex
+            entries.insert(Entry(subscription: subscription, deliverer: deliverer), at: place)
+            return true
+        }
+        if isTaken { add.yield(deliverer) }
+        return isTaken
+    }
+
+    /// Ends a subscription after one last attempt for each queued event.
+    /// - Returns: whether there was one.
+    package func unsubscribe(_ id: String) -> Bool {
+        let isEnded = end(id)
+        if isEnded { observer.current?(id, nil) }
+        return isEnded
+    }
+
+    private func end(_ id: String) -> Bool {
+        let removed = entries.withLock { entries -> Entry? in
+            entries.firstIndex { $0.subscription.id == id }.map { entries.remove(at: $0) }
+        }
+        removed?.deliverer.finish()
+        return removed != nil
+    }
+
+    // MARK: Cluster
+
+    /// Calls an observer for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
+    /// nodes, and with `nil` for each that ends. It must not block.
+    public func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
+        self.observer.current = observer
+    }
+
+    /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
+    /// one beyond twice ``countMax``: two nodes may each have made the last one.
+    public func take(_ text: String?, of id: String) {
+        guard let text else {
+            _ = end(id)
+            return
+        }
+        guard let subscription = try? JSONDecoder().decode(Subscription.self, from: Data(text.utf8)),
+            subscription.id == id, Self.isURL(subscription.url), !all.contains(where: { $0.id == id })
+        else { return }
+        _ = begin(subscription, countMax: 2 * Self.countMax)
+    }
+
+    /// Whether events can be sent to this URL: `http` or `https` with a host, without credentials.
+    package static func isURL(_ text: String) -> Bool {
+        guard text.utf8.count <= urlBytesMax, text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }),
+            let url = URL(string: text), ["http", "https"].contains(url.scheme), url.user == nil, url.password == nil,
+            let host = url.host
+        else { return false }
+        return !host.isEmpty
+    }
+
+    /// The part of a URL of a subscription that is no secret. It never has a user.
+    package static func withoutQuery(_ url: String) -> String { String(url.prefix { $0 != "?" && $0 != "#" }) }
+
+    // MARK: Events
+
+    /// Queues the events of one report. It does not block.
+    public func take(_ report: RoomReport) {
+        switch report {
+        case .sessionCreated(let session, let time): enqueue(.channelOpened, session, unixNanoseconds: time)
+        case .sessionDestroyed(let session, let time): enqueue(.channelClosed, session, unixNanoseconds: time)
+        case .connectionCreated(let report):
+            enqueue(.memberJoined, report)
+            if report.connection.member.role.publishes { enqueue(.publish, report) }
+        case .connectionDestroyed(let report, let reason):
+            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.name) }
+            enqueue(.memberLeft, report, reason: reason.name)
+        case .roleChanged(let report, _):
+            enqueue(.memberRoleChanged, report)
+            if report.connection.member.role.publishes {
+                enqueue(.publish, report)
+            } else {
+                enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
+            }
+        case .qualityChanged(let report):
+            let quality = report.connection.quality
+            enqueue(
+                .memberNetworkQuality,
+                report,
+                isEssential: false,
+                ["uplink": .integer(quality.uplink.rawValue), "downlink": .integer(quality.downlink.rawValue)]
+            )
+        case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
+        case .connectionResumed(let report): enqueue(.memberResumed, report)
+        case .connectionUpdated, .connectionFailed, .setupAdvanced: break
+        }
+    }
+
+    private func enqueue(_ kind: Kind, _ session: ChannelSession, unixNanoseconds: Int64) {
+        enqueue(kind, of: nil, in: session.channel, at: unixNanoseconds, ["session_id": .string(session.id.value)])
+    }
+
+    private func enqueue(
+        _ kind: Kind,
+        _ report: ConnectionReport,
+        reason: String? = nil,
+        isEssential: Bool = true,
+        _ more: [String: JSONValue] = [:]
+    ) {
+        let (connection, member) = (report.connection, report.connection.member)
+        var members: [String: JSONValue] = [
+            "session_id": .string(connection.session.value), "user_id": .string(member.clientID),
+            "connection_id": .string(member.id.value), "role": .string(member.role.rawValue),
+            "signaling": .string(connection.agent.signaling.rawValue),
+            "audio": .bool(member.sendsAudio), "video": .bool(member.sendsVideo),
+        ]
+        members["reason"] = reason.map { .string($0) }
+        members.merge(more) { $1 }
+        enqueue(
+            kind,
+            of: member.clientID,
+            in: connection.channel,
+            at: report.unixNanoseconds,
+            isEssential: isEssential,
+            members
+        )
+    }
+
+    func enqueue(
+        _ kind: Kind,
+        of user: String?,
+        in channel: ChannelName,
+        at unixNanoseconds: Int64,
+        isEssential: Bool = true,
+        _ members: [String: JSONValue]
+    ) {
+        let wanting = entries.withLock { $0.filter { $0.subscription.wants(kind, of: user, in: channel) } }
+        for entry in wanting {
+            var body = members
+            body["id"] = .string(makeID())
+            body["subscription_id"] = .string(entry.subscription.id)
+            body["event"] = .string(kind.rawValue)
+            body["channel"] = .string(channel.value)
+            body["timestamp"] = .string(Timestamp.text(unixNanoseconds: unixNanoseconds))
+            entry.deliverer.enqueue(
+                WebhookDeliverer.Event(body: .object(body), isEssential: isEssential),
+                of: channel
+            )
+        }
+    }
+
+    // MARK: Service
+
+    /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
+    public func run() async {
+        let deliveries = Task { [added] in
+            await withDiscardingTaskGroup { group in
+                for await deliverer in added { group.addTask { await deliverer.run() } }
+            }
+        }
+        // It throws when the task is cancelled, which ends the deliveries below.
+        try? await gracefulShutdown()
+        add.finish()
+        for entry in entries.withLock({ $0 }) { entry.deliverer.finish() }
+        let drainTimeout = limits.drainTimeout
+        await withTaskGroup(of: Void.self) { group in
+            group.addTask {
+                await withTaskCancellationHandler {
+                    await deliveries.value
+                } onCancel: {
+                    deliveries.cancel()
+                }
+            }
+            group.addTask { try? await Task.sleep(for: drainTimeout) }
+            await group.next()
+            group.cancelAll()
+        }
+    }
+}

@@ -1,0 +1,226 @@
+import Access
+import JSON
+import Logging
+public import Metrics
+import Room
+import Synchronization
+import Web
+import Wire
+
+/// Delivers the events of one webhook in the background, so that nothing waits for its server.
+final class WebhookDeliverer: Sendable {
+    /// One event for the server.
+    struct Event: Sendable {
+        let body: JSONValue
+        /// The event's participant, for the header.
+        let participant: ParticipantID?
+        /// Whether it is not to be missed: see ``DeliveryQueue``.
+        let isEssential: Bool
+        /// Handles the server's answer.
+        let onAnswer: @Sendable ([String: JSONValue]) async -> Void
+
+        init(
+            body: JSONValue,
+            participant: ParticipantID? = nil,
+            isEssential: Bool = true,
+            onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void = { _ in }
+        ) {
+            self.body = body
+            self.participant = participant
+            self.isEssential = isEssential
+            self.onAnswer = onAnswer
+        }
+    }
+
+    private let name: String
+    private let url: Replaceable<String>
+    private let transport: any WebhookTransport
+    private let limits: WebhookLimits
+    private let counters: WebhookCounters
+    private let logger: Logger
+    private let sleep: @Sendable (Duration) async -> Void
+    private let queue: Mutex<DeliveryQueue<Event>>
+    /// Signals a change of the queue.
+    private let wakes: AsyncStream<Void>
+    private let wake: AsyncStream<Void>.Continuation
+
+    /// - Parameters:
+    ///   - name: The name in logs and metrics: `event`, `session` or `subscription`.
+    ///   - sleep: Returns after the time, or earlier when the task is cancelled.
+    init(
+        name: String,
+        url: String,
+        transport: any WebhookTransport,
+        limits: WebhookLimits,
+        counters: WebhookCounters,
+        logger: Logger,
+        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+    ) {
+        self.name = name
+        self.url = Replaceable(url)
+        self.transport = transport
+        self.limits = limits
+        self.counters = counters
+        self.logger = logger
+        self.sleep = sleep
+        queue = Mutex(DeliveryQueue(limits: limits))
+        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// The number of events not delivered yet.
+    var waitingCount: Int { queue.withLock { $0.count } }
+
+    /// Sends later attempts to another address, those for events that are queued already included.
+    func setURL(_ url: String) { self.url.current = url }
+
+    /// Queues an event behind earlier ones of the same channel. It does not block.
+    func enqueue(_ event: Event, of channel: ChannelName) {
+        let loser: ChannelName
+        let reason: WebhookCounters.DropReason
+        switch queue.withLock({ $0.add(event, of: channel, isEssential: event.isEssential) }) {
+        case .taken:
+            wake.yield()
+            return
+        case .displaced(let channel): (loser, reason) = (channel, .channelShare)
+        case .refused: (loser, reason) = (channel, .full)
+        }
+        counters.dropped(name, reason)
+        logger.debug(
+            "webhook event dropped: the queue is full",
+            metadata: ["webhook": "\(name)", "channel": "\(loser)"]
+        )
+        wake.yield()
+    }
+
+    /// Delivers events until the task is cancelled, or the queue is empty after ``finish()``.
+    func run() async {
+        await withDiscardingTaskGroup { group in
+            for await _ in wakes {
+                while let (channel, event) = queue.withLock({ $0.next() }) {
+                    group.addTask { await self.attempt(event, of: channel) }
+                }
+                if queue.withLock({ $0.isDraining && $0.count == 0 }) { return }
+            }
+        }
+    }
+
+    /// Makes ``run()`` return after one last attempt for each event.
+    func finish() {
+        queue.withLock { $0.startDraining() }
+        wake.yield()
+    }
+
+    private func attempt(_ event: Event, of channel: ChannelName) async {
+        let isDelivered: Bool
+        var reason = ""
+        do throws(WebhookFailure) {
+            let headers = event.participant.map { [("sora-connection-id", $0.value)] } ?? []
+            let answer = try await counters.timed(name) { () async throws(WebhookFailure) in
+                try await transport.exchange(event.body, with: url.current, headers: headers)
+            }
+            await event.onAnswer(answer)
+            isDelivered = true
+        } catch {
+            isDelivered = false
+            logger.debug(
+                "webhook failed",
+                metadata: ["webhook": "\(name)", "channel": "\(channel)", "reason": "\(error.message.printable)"]
+            )
+            reason = error.message
+        }
+        switch queue.withLock({ $0.finished(channel, isDelivered: isDelivered) }) {
+        case .delivered: counters.delivered(name)
+        case .gaveUp:
+            counters.failed(name)
+            logger.warning(
+                "webhook event dropped after its last attempt",
+                metadata: [
+                    "webhook": "\(name)", "channel": "\(channel)", "attempts": "\(limits.attemptsMax)",
+                    "reason": "\(reason.printable)",
+                ]
+            )
+        case .retry(let wait):
+            counters.retried(name)
+            await sleep(wait)
+            queue.withLock { $0.waited(for: channel) }
+        }
+        wake.yield()
+    }
+}
+
+/// Counts webhook requests, for metrics. There is one per node.
+public final class WebhookCounters: Sendable {
+    /// The counts of one webhook.
+    public struct Counts: Hashable, Sendable {
+        /// Delivered events; for the authentication webhook, decisions.
+        public var successful: UInt64 = 0
+        /// Events that failed after all attempts; for the authentication webhook, failed requests.
+        public var failed: UInt64 = 0
+        /// Failed attempts that were retried.
+        public var retried: UInt64 = 0
+        /// Events and requests dropped because of a limit.
+        public var dropped: UInt64 { drops.values.reduce(0, +) }
+        public var drops: [DropReason: UInt64] = [:]
+        /// The time of each request until its answer or failure.
+        public var durations = DurationHistogram.requestTimes
+
+        public init() {}
+    }
+    /// Why an event or request was dropped.
+    public enum DropReason: String, Hashable, Sendable, CaseIterable {
+        /// The queue was full, and the channel had the most events.
+        case channelShare = "channel_share"
+        /// One network had too many pending authentication requests.
+        case networkShare = "network_share"
+        /// The queue was full, and no channel had more than one event.
+        case full
+    }
+    private struct State {
+        /// By the webhook's name.
+        var counts: [String: Counts] = [:]
+        var allowed: UInt64 = 0
+        var denied: UInt64 = 0
+    }
+    private let state = Mutex(State())
+    private let now: @Sendable () -> Instant
+
+    public convenience init() { self.init(now: { DeadlineTimer.now }) }
+
+    init(now: @escaping @Sendable () -> Instant) { self.now = now }
+
+    /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
+    public subscript(_ name: String) -> Counts { state.withLock { $0.counts[name] ?? Counts() } }
+    /// The number of clients that the authentication webhook admitted.
+    public var allowed: UInt64 { state.withLock { $0.allowed } }
+    /// The number of clients that it denied.
+    public var denied: UInt64 { state.withLock { $0.denied } }
+
+    /// Sends one request and counts its duration, unless the task is cancelled meanwhile.
+    func timed<Answer: Sendable>(
+        _ name: String,
+        _ request: () async throws(WebhookFailure) -> Answer
+    ) async throws(WebhookFailure) -> Answer {
+        let start = now()
+        defer {
+            if !Task.isCancelled {
+                let duration = now() - start
+                count(name) { $0.durations.observe(nanoseconds: duration.nanoseconds) }
+            }
+        }
+        return try await request()
+    }
+
+    func delivered(_ name: String) { count(name) { $0.successful += 1 } }
+    func failed(_ name: String) { count(name) { $0.failed += 1 } }
+    func retried(_ name: String) { count(name) { $0.retried += 1 } }
+    func dropped(_ name: String, _ reason: DropReason) { count(name) { $0.drops[reason, default: 0] += 1 } }
+    func decided(isAllowed: Bool) {
+        state.withLock { state in
+            if isAllowed { state.allowed += 1 } else { state.denied += 1 }
+        }
+    }
+
+    private func count(_ name: String, _ change: (inout Counts) -> Void) {
+        state.withLock { change(&$0.counts[name, default: Counts()]) }
+    }
+}
