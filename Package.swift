@@ -83,6 +83,8 @@ func tests(
     )
 }
 
+func nio(_ product: String) -> Target.Dependency { .product(name: product, package: "swift-nio") }
+
 /// Hummingbird's own metrics go by another name here, because `Metrics` is a module of ours.
 func hummingbird(_ product: String) -> Target.Dependency {
     .product(name: product, package: "hummingbird", moduleAliases: ["Metrics": "SwiftMetrics"])
@@ -148,15 +150,15 @@ let package = Package(
             ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]
         ),
         module("Room/Room", ["Wire", "MediaTypes", "Deflate"]),
-        module("Signaling/Listeners", [.product(name: "NIOCore", package: "swift-nio")]),
+        module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
             [
                 "JSON",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
@@ -166,8 +168,8 @@ let package = Package(
             [
                 "Wire", "Signatures", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ],
             isSmall: true
@@ -212,9 +214,9 @@ let package = Package(
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                nio("NIOCore"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOWebSocket"),
             ],
             isSmall: true
         ),
@@ -224,8 +226,8 @@ let package = Package(
                 "Wire", "Metrics", "MediaTypes", "JSON", "Access", "Room", "Telemetry", "Web",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
@@ -236,7 +238,7 @@ let package = Package(
             [
                 "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Web",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                nio("NIOCore"),
             ],
             isSmall: true
         ),
@@ -245,7 +247,7 @@ let package = Package(
             [
                 "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Web", "Webhooks", "Sora",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                nio("NIOCore"),
             ],
             isSmall: true
         ),
@@ -257,8 +259,8 @@ let package = Package(
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             isSmall: true
@@ -266,14 +268,14 @@ let package = Package(
         module(
             "Signaling/Signaling",
             [
-                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Listeners", "Pages",
-                "Web", "Webhooks", "Sora", "Ayame",
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Pages", "Web", "Webhooks",
+                "Sora", "Ayame",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
+                nio("NIOWebSocket"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             isSmall: true
@@ -283,10 +285,10 @@ let package = Package(
             "Tools/ImpairmentProxy",
             [
                 "Wire", "EventLoop", "Impairment",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
+                nio("NIOPosix"),
+                nio("NIOWebSocket"),
             ]
         ),
         module("Tools/Client", ["Wire", "MediaTypes", "Negotiation", "Forwarding"]),
@@ -296,11 +298,11 @@ let package = Package(
                 "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment",
                 "Client",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
+                nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOWebSocket"),
             ]
         ),
         .executableTarget(
@@ -379,9 +381,9 @@ let package = Package(
             [
                 "Cluster", "ClusterTestSupport", "MediaTypes", "Room", "RoomTestSupport", "TestSupport", "Wire",
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOEmbedded"),
+                nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
@@ -409,12 +411,12 @@ let package = Package(
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOEmbedded"),
+                nio("NIOHTTP1"),
+                nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOWebSocket"),
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ],
             resources: [.copy("Sora/exchanges.json")]
@@ -424,8 +426,7 @@ let package = Package(
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
                 "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Web", "Webhooks", "Sora", "Ayame",
-                "Operators",
-                "Signaling", "TestSupport", "Telemetry", "Wire",
+                "Operators", "Signaling", "TestSupport", "Telemetry", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -437,7 +438,7 @@ let package = Package(
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
-                .product(name: "NIOCore", package: "swift-nio"),
+                nio("NIOCore"),
             ]
         ),
         tests("ImpairmentTests", ["Impairment", "Wire"]),
@@ -448,10 +449,10 @@ let package = Package(
             [
                 "Load", "Client", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes", "Negotiation",
                 "TestSupport", "Wire",
-                .product(name: "NIOCore", package: "swift-nio"),
-                .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOPosix", package: "swift-nio"),
-                .product(name: "NIOWebSocket", package: "swift-nio"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
+                nio("NIOPosix"),
+                nio("NIOWebSocket"),
             ]
         ),
         tests(

@@ -5,7 +5,7 @@ public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendab
     public let message: String
     public var description: String { message }
 
-    /// - Parameter sentence: What is wrong, and what to do.
+    /// - Parameter message: What is wrong, and what to do.
     public init(message: String) { self.message = message }
 }
 

@@ -2,7 +2,6 @@ public import Access
 public import Ayame
 import Hummingbird
 import HummingbirdCore
-import Listeners
 public import Logging
 import NIOCore
 public import Room
