@@ -372,7 +372,7 @@ let package = Package(
         // A model of the cluster's store.
         .target(
             name: "ClusterTestSupport",
-            dependencies: ["Cluster", "MediaTypes", "TestSupport", "Wire"],
+            dependencies: ["Cluster", "MediaTypes", "Room", "TestSupport", "Wire"],
             path: "Tests/ClusterTestSupport",
             swiftSettings: settings
         ),

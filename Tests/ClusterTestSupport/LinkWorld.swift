@@ -1,5 +1,6 @@
 package import Cluster
 internal import MediaTypes
+package import Room
 package import TestSupport
 package import Wire
 

@@ -1,5 +1,6 @@
-public import Cluster
+internal import Cluster
 internal import MediaTypes
+public import Room
 
 /// The rules of the store's scripts in Swift: what a store holds, and what each verb does to it.
 public struct MemoryContent: Hashable, Sendable {
@@ -21,12 +22,12 @@ public struct MemoryContent: Hashable, Sendable {
     private var beatMS: Int64 = 0
     private var graceMS: Int64 = 0
     private var nodes: [NodeID: Node] = [:]
-    private var rooms: [RoomName: Room] = [:]
+    private var rooms: [ChannelName: Room] = [:]
 
     public init() {}
 
     /// The rooms that exist.
-    public var roomNames: Set<RoomName> { Set(rooms.keys) }
+    public var roomNames: Set<ChannelName> { Set(rooms.keys) }
 
     /// Whether no node beat in the last seconds, or the clock went back.
     private func isSilent(_ nowMS: Int64) -> Bool {
@@ -104,7 +105,7 @@ public struct MemoryContent: Hashable, Sendable {
         return true
     }
 
-    private mutating func room(_ name: RoomName, _ nowMS: Int64) -> Room? {
+    private mutating func room(_ name: ChannelName, _ nowMS: Int64) -> Room? {
         if let room = rooms[name], room.endsMS <= nowMS { rooms[name] = nil }
         return rooms[name]
     }
@@ -123,35 +124,10 @@ public struct MemoryContent: Hashable, Sendable {
 
     mutating func attach(_ request: Attach, _ nowMS: Int64) -> RoomEntry {
         let stored = room(request.room, nowMS)
-        let known = RoomEntry(
-            epoch: max(request.epoch, .first),
-            session: request.session,
-            anchor: request.anchor,
-            nodes: stored?.entry.nodes ?? [:]
-        )
-        var room = stored ?? Room(entry: known)
+        var room = stored ?? Room(entry: RoomEntry(session: request.session, nodes: [:]))
         if Self.isFenced(request.instance, stored) {
             room.entry.isFenced = true
             return room.entry
-        }
-        if request.epoch > room.entry.epoch { room.entry = known }
-        Self.join(request.instance, &room, nowMS)
-        rooms[request.room] = room
-        return room.entry
-    }
-
-    mutating func claim(_ request: Claim, _ nowMS: Int64) -> RoomEntry {
-        let stored = room(request.room, nowMS)
-        let fresh = RoomEntry(epoch: .none, session: request.session, anchor: request.anchor, nodes: [:])
-        var room = stored ?? Room(entry: fresh)
-        if Self.isFenced(request.instance, stored) {
-            room.entry.isFenced = true
-            return room.entry
-        }
-        let epoch = room.entry.epoch
-        if epoch < request.epoch || epoch == .none || epoch == request.epoch && room.entry.anchor == request.anchor {
-            room.entry.epoch = request.epoch.next
-            room.entry.anchor = request.instance
         }
         Self.join(request.instance, &room, nowMS)
         rooms[request.room] = room

@@ -56,10 +56,6 @@ public struct MemoryStore: Sendable {
         perform("attach", now) { .success($0.attach(request, $1)) }
     }
 
-    public mutating func claim(_ request: Claim, at now: Instant) -> Reply<RoomEntry> {
-        perform("claim", now) { .success($0.claim(request, $1)) }
-    }
-
     public mutating func detach(_ request: Detach, at now: Instant) -> Reply<Bool> {
         perform("detach", now) { .success($0.detach(request, $1)) }
     }

@@ -1,5 +1,6 @@
 public import Cluster
 internal import MediaTypes
+public import Room
 internal import TestSupport
 public import Wire
 
@@ -12,7 +13,7 @@ public struct SimulatedCluster: Sendable {
             case beat(Result<HeartbeatAnswer, StoreError>)
         }
         public var membership: Membership
-        public var rooms: [RoomName] = []
+        public var rooms: [ChannelName] = []
         public var isRunning = true
         public internal(set) var events: [Membership.Event] = []
         public internal(set) var requestsSent = 0
@@ -20,7 +21,7 @@ public struct SimulatedCluster: Sendable {
         public let startedAt: Instant
         public internal(set) var endedAt: Instant?
         fileprivate var answer: (at: Instant, Answer)?
-        fileprivate var failedRooms: [(at: Instant, RoomName)] = []
+        fileprivate var failedRooms: [(at: Instant, ChannelName)] = []
 
         /// When something happens to the run next.
         fileprivate var nextDeadline: Instant? {
@@ -54,7 +55,7 @@ public struct SimulatedCluster: Sendable {
     public mutating func start(
         _ node: NodeID,
         _ record: NodeRecord,
-        rooms: [RoomName] = [],
+        rooms: [ChannelName] = [],
         saved: SavedView? = nil
     ) throws -> Int {
         let membership = try Membership(node: node, record: record, saved: saved, seed: seeds.next(), at: now)
@@ -74,13 +75,13 @@ public struct SimulatedCluster: Sendable {
 
     /// Tells the store of a room that begins at a node.
     /// - Returns: what it answers; `nil` when it does not answer in time, and is told again later.
-    public mutating func attach(_ room: RoomName, at index: Int) -> RoomEntry? {
+    public mutating func attach(_ room: ChannelName, at index: Int) -> RoomEntry? {
         runs[index].rooms.append(room)
         return attach(room, index)
     }
 
     /// Tells the store that a room ended at a node.
-    public mutating func detach(_ room: RoomName, at index: Int) {
+    public mutating func detach(_ room: ChannelName, at index: Int) {
         runs[index].rooms.removeAll { $0 == room }
         runs[index].membership.roomEnded(room)
         _ = store.detach(Detach(room: room, instance: runs[index].membership.instance), at: now)
@@ -166,8 +167,8 @@ public struct SimulatedCluster: Sendable {
         }
     }
 
-    @discardableResult private mutating func attach(_ room: RoomName, _ index: Int) -> RoomEntry? {
-        guard let session = RoomSession(rawValue: room.rawValue) else { return nil }
+    @discardableResult private mutating func attach(_ room: ChannelName, _ index: Int) -> RoomEntry? {
+        guard let session = RoomSession(rawValue: room.value) else { return nil }
         let instance = runs[index].membership.instance
         let reply = store.attach(Attach(room: room, instance: instance, session: session), at: now)
         if let reply, case .success(let entry) = reply.result, reply.at < now + Self.scriptMax {

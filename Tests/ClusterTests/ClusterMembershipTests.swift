@@ -27,7 +27,6 @@ actor InstantStore: ClusterStore {
         try answer(store.beat(request, at: now))
     }
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try answer(store.attach(request, at: now)) }
-    func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try answer(store.claim(request, at: now)) }
     func detach(_ request: Detach) async throws(StoreError) -> Bool { try answer(store.detach(request, at: now)) }
     func sweep(_ request: Sweep) async throws(StoreError) -> Int { try answer(store.sweep(request, at: now)) }
 
@@ -76,10 +75,10 @@ private final class MembershipBench: Sendable {
 
     func setStore(isUp: Bool) async { await store.change { $0.isUnavailable = !isUp } }
     func wipe() async { await store.change { $0.wipe() } }
-    var rooms: Set<RoomName> { get async { await store.content.roomNames } }
+    var rooms: Set<ChannelName> { get async { await store.content.roomNames } }
 
     /// Another node attaches, and returns what the store has of the room.
-    func attach(_ room: RoomName, at node: String, _ number: UInt32, _ session: String) async throws -> RoomEntry {
+    func attach(_ room: ChannelName, at node: String, _ number: UInt32, _ session: String) async throws -> RoomEntry {
         let instance = try Given.instance(node, number)
         return try await store.attach(Attach(room: room, instance: instance, session: Given.session(session)))
     }

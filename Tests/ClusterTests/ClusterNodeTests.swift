@@ -39,7 +39,6 @@ import Testing
             return answer
         }
         func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await store.attach(request) }
-        func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await store.claim(request) }
         func detach(_ request: Detach) async throws(StoreError) -> Bool { try await store.detach(request) }
         func sweep(_ request: Sweep) async throws(StoreError) -> Int { try await store.sweep(request) }
     }

@@ -325,7 +325,7 @@ import Wire
         membership.attachLater(rooms, at: now)
         membership.roomEnded(rooms[0])
         let begin = now
-        var attached: [RoomName] = []
+        var attached: [ChannelName] = []
         while membership.roomsWaiting > 0 {
             let batch = membership.nextRooms(at: now)
             #expect(batch.count <= 15)
@@ -357,7 +357,7 @@ import Wire
         var queue = AttachQueue()
         var generator = SplitMix64(seed: 1)
         for number in 0..<10_000 {
-            guard let room = RoomName(rawValue: "room-\(number % 10)") else { continue }
+            guard let room = ChannelName("room-\(number % 10)") else { continue }
             queue.add([room], using: &generator, at: Self.start)
             queue.remove(room)
         }

@@ -25,7 +25,6 @@ final class SteppedStore: TestedStore {
     }
     func beat(_ request: Heartbeat) throws(StoreError) -> HeartbeatAnswer { try answer { $0.beat(request, at: $1) } }
     func attach(_ request: Attach) throws(StoreError) -> RoomEntry { try answer { $0.attach(request, at: $1) } }
-    func claim(_ request: Claim) throws(StoreError) -> RoomEntry { try answer { $0.claim(request, at: $1) } }
     func detach(_ request: Detach) throws(StoreError) -> Bool { try answer { $0.detach(request, at: $1) } }
     func sweep(_ request: Sweep) throws(StoreError) -> Int { try answer { $0.sweep(request, at: $1) } }
 

@@ -3,6 +3,7 @@ import Logging
 import MediaTypes
 import NIOCore
 import NIOPosix
+import Room
 import Synchronization
 import TestSupport
 import Testing
@@ -47,7 +48,6 @@ final class ServedStore: TestedStore {
         return answer
     }
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await store.attach(request) }
-    func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await store.claim(request) }
     func detach(_ request: Detach) async throws(StoreError) -> Bool { try await store.detach(request) }
     func sweep(_ request: Sweep) async throws(StoreError) -> Int { try await store.sweep(request) }
 
@@ -177,11 +177,12 @@ final class ServedStore: TestedStore {
         let attaches = try rooms.map { try Attach(room: $0, instance: Given.instance("a", 7), session: session) }
         // So that each is found, and none is slow.
         _ = try await served.attach(attaches[0])
-        let anchors = try await withThrowingTaskGroup(of: RoomEntry?.self) { group in
+        let found = try await withThrowingTaskGroup(of: RoomEntry?.self) { group in
             for attach in attaches { group.addTask { try? await served.attach(attach) } }
-            return try await group.reduce(into: [NodeInstance]()) { if let entry = $1 { $0.append(entry.anchor) } }
+            return try await group.reduce(into: [RoomEntry]()) { if let entry = $1 { $0.append(entry) } }
         }
-        #expect(try !anchors.isEmpty && Set(anchors) == [Given.instance("a", 7)])
+        let node = try Given.node("a")
+        #expect(!found.isEmpty && found.allSatisfy { $0.session == session && Set($0.nodes.keys) == [node] })
     }
 
     @Test func `a user and a password open the store, and wrong ones do not`() async throws {
@@ -261,7 +262,7 @@ final class ServedStore: TestedStore {
             _ = try? await served.beat(Self.beat())
             return await served.store.isUp
         }
-        #expect(try await served.attach(attach).anchor == Given.instance("a", 7))
+        #expect(try await Set(served.attach(attach).nodes.keys) == [Given.node("a")])
     }
 
     @Test func `a connection that goes silent is replaced`() async throws {

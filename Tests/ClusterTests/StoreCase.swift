@@ -20,8 +20,7 @@ enum StoreCase: String, CaseIterable, Sendable {
     case aLowerIncarnationIsFenced, aHigherIncarnationReplaces, anUnknownNodeIsAskedForItsRecord
     case silenceMakesAbsent, absenceEndsWithABeat, nobodyIsAbsentInGrace, theForgottenAreGone
     case aWipeChangesTheGeneration, anOlderCopyChangesTheGeneration, aCopyWithoutAHeartbeatChangesTheGeneration
-    case aRoomBeginsWithItsFirstNode, ranksFollowTheOrder, attachingTwiceChangesNothing, aHigherEpochWins
-    case anOldIncarnationCannotAttach, oneOfTwoClaimsWins, aClaimRepeatsWithoutEffect, aClaimAfterAWipeHolds
+    case aRoomBeginsWithItsFirstNode, ranksFollowTheOrder, attachingTwiceChangesNothing, anOldIncarnationCannotAttach
     case theLastDetachEndsARoom, aLateDetachIsIgnored, aSweepRemovesTheGone
 
     func run(_ store: some TestedStore) async throws {
@@ -35,10 +34,9 @@ enum StoreCase: String, CaseIterable, Sendable {
             try await absence(store)
         case .aWipeChangesTheGeneration, .anOlderCopyChangesTheGeneration: try await generations(store)
         case .aCopyWithoutAHeartbeatChangesTheGeneration: try await heartbeatsLost(store)
-        case .aRoomBeginsWithItsFirstNode, .ranksFollowTheOrder, .attachingTwiceChangesNothing, .aHigherEpochWins,
+        case .aRoomBeginsWithItsFirstNode, .ranksFollowTheOrder, .attachingTwiceChangesNothing,
             .anOldIncarnationCannotAttach:
             try await attaching(store)
-        case .oneOfTwoClaimsWins, .aClaimRepeatsWithoutEffect, .aClaimAfterAWipeHolds: try await claiming(store)
         case .theLastDetachEndsARoom, .aLateDetachIsIgnored, .aSweepRemovesTheGone: try await leaving(store)
         }
     }
@@ -57,9 +55,8 @@ enum Given {
         return try #require(StoreGeneration(rawValue: String(repeating: "0", count: 32 - digits.count) + digits))
     }
 
-    static func room(_ name: String) throws -> RoomName { try #require(RoomName(rawValue: name)) }
+    static func room(_ name: String) throws -> ChannelName { try #require(ChannelName(name)) }
     static func session(_ name: String) throws -> RoomSession { try #require(RoomSession(rawValue: name)) }
-    static func epoch(_ number: Int64) throws -> RoomEpoch { try #require(RoomEpoch(rawValue: number)) }
 
     static func record(_ region: String, _ state: NodeState = .ready) -> NodeRecord {
         var record = NodeRecord(state: state)

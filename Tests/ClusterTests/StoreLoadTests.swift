@@ -83,11 +83,10 @@ import Wire
         }
 
         private mutating func join(_ name: ChannelName, at index: Int) throws {
-            let room = try #require(RoomName(rawValue: name.value))
             let session = try #require(RoomSession(rawValue: name.value))
             for case .attach in replicas[index].open(name, session, at: cluster.now) {
                 attaches += 1
-                guard let entry = cluster.attach(room, at: index) else { continue }
+                guard let entry = cluster.attach(name, at: index) else { continue }
                 _ = replicas[index].found(
                     name,
                     session: entry.session,
@@ -100,11 +99,10 @@ import Wire
         /// The oldest channel ends at both of its nodes.
         mutating func endOldest() throws {
             let (name, nodes) = channels.removeFirst()
-            let room = try #require(RoomName(rawValue: name.value))
             let session = ChannelSession(id: ChannelSessionID(using: &generator), channel: name, createdAt: 0)
             for index in nodes {
                 for case .detach in replicas[index].close(name, ended: session, at: cluster.now) {
-                    cluster.detach(room, at: index)
+                    cluster.detach(name, at: index)
                 }
             }
         }

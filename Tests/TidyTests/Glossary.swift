@@ -18,7 +18,7 @@ enum Glossary {
         Word(
             word: "Room",
             meaning: "the module, and a call of two in Ayame's protocol",
-            owners: ["Room", "AyameRooms", "RoomsService", "RoomEntry", "RoomEpoch", "RoomName", "RoomSession"]
+            owners: ["Room", "AyameRooms", "RoomsService", "RoomEntry", "RoomSession"]
         ),
         Word(
             word: "Link",

@@ -14,7 +14,7 @@ public final class AyameCalls: Sendable {
     /// Where a client joins a room.
     enum Home: Hashable {
         case here
-        case at(CallNode)
+        case at(NodeID)
     }
 
     /// The rooms that are at this node.
@@ -211,7 +211,7 @@ public final class AyameCalls: Sendable {
     }
 
     @discardableResult
-    func send(_ message: AyameNodeMessage, to node: CallNode) -> Bool {
+    func send(_ message: AyameNodeMessage, to node: NodeID) -> Bool {
         guard let cluster, let bytes = message.encoded else { return false }
         return cluster.send(bytes, to: node)
     }

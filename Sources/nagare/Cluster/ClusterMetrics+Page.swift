@@ -63,7 +63,7 @@ struct ClusterMetrics: Sendable {
             help: "The other nodes whose records in the store have no signature and are accepted nevertheless.",
             neighbours.filter { $0.member.signature == .missing && !$0.isIgnored }.count
         )
-        for state in LinkTable.Status.State.allCases {
+        for state in LinkState.allCases {
             page.addGauge(
                 "nagare_cluster_links",
                 help: "Control links to other nodes.",

@@ -93,7 +93,7 @@ struct ClusterSignaling: SignalingCluster {
                 var node = Self.node(neighbour.member, neighbour.media, neighbour.publicURL)
                 node.isAbsent = neighbour.member.isAbsent
                 node.isIgnored = neighbour.isIgnored
-                node.link = neighbour.link.map { ClusterStatus.LinkState($0.state) } ?? ClusterStatus.LinkState.none
+                node.link = neighbour.link?.state
                 node.roundTrip = neighbour.link?.roundTrip
                 return node
             },
@@ -122,18 +122,5 @@ struct ClusterSignaling: SignalingCluster {
         node.members = record.members
         node.rooms = record.rooms
         return node
-    }
-}
-
-extension ClusterStatus.LinkState {
-    fileprivate init(_ state: LinkTable.Status.State) {
-        self =
-            switch state {
-            case .connecting: .connecting
-            case .up: .up
-            case .suspect: .suspect
-            case .down: .down
-            case .refused: .refused
-            }
     }
 }

@@ -1,5 +1,6 @@
 import Cluster
 import Foundation
+import Room
 import Wire
 
 /// The settings of a node that joins a cluster. Files are read later.

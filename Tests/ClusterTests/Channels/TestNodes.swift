@@ -39,16 +39,16 @@ final class TestNodes: Sendable {
         var wanted: Set<Way> = []
         var cut: Set<Way> = []
         var isStoreUp = true
-        var entries: [RoomName: RoomEntry] = [:]
+        var entries: [ChannelName: RoomEntry] = [:]
         /// What each node attached its rooms with last.
-        var sessions: [NodeID: [RoomName: RoomSession]] = [:]
+        var sessions: [NodeID: [ChannelName: RoomSession]] = [:]
         var attaches = 0
     }
     private let state = Mutex(State())
 
     /// The requests that the store has got.
     var attaches: Int { state.withLock { $0.attaches } }
-    var rooms: Set<RoomName> { state.withLock { Set($0.entries.keys) } }
+    var rooms: Set<ChannelName> { state.withLock { Set($0.entries.keys) } }
     func setStore(isUp: Bool) { state.withLock { $0.isStoreUp = isUp } }
 
     /// - Parameter loops: for the node's channels; none for the global pool.
@@ -101,21 +101,19 @@ final class TestNodes: Sendable {
             }
         }
 
-        func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+        func attach(_ room: ChannelName, session: RoomSession) async -> RoomEntry? {
             nodes.state.withLock { state in
                 guard state.isStoreUp else { return nil }
                 state.attaches += 1
                 state.sessions[own, default: [:]][room] = session
-                let instance = NodeInstance(node: own, incarnation: incarnation)
-                var entry =
-                    state.entries[room] ?? RoomEntry(epoch: .first, session: session, anchor: instance, nodes: [:])
+                var entry = state.entries[room] ?? RoomEntry(session: session, nodes: [:])
                 entry.nodes[own] = RoomEntry.Attachment(incarnation: incarnation, rank: entry.nodes.count + 1)
                 state.entries[room] = entry
                 return entry
             }
         }
 
-        func detach(_ room: RoomName, session: RoomSession) async {
+        func detach(_ room: ChannelName, session: RoomSession) async {
             nodes.state.withLock { state in
                 guard state.sessions[own]?[room] == session else { return }
                 state.sessions[own]?[room] = nil

@@ -2,6 +2,7 @@ import Logging
 import MediaTypes
 import NIOCore
 import NIOEmbedded
+import Room
 import Synchronization
 import TestSupport
 import Testing

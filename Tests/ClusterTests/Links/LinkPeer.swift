@@ -72,7 +72,7 @@ final class LinkPeer: LinkDelegate {
     }
 
     /// The state of the link to another node, as operators see it.
-    func linkState(to other: LinkPeer) -> LinkTable.Status.State? { links.status[other.hello.instance.node]?.state }
+    func linkState(to other: LinkPeer) -> LinkState? { links.status[other.hello.instance.node]?.state }
 
     func pass(_ interval: Interval) { state.content.withLock { $0.now += interval } }
     func isLinked(to other: LinkPeer) -> Bool {

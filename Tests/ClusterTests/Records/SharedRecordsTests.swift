@@ -1,3 +1,4 @@
+import Room
 import TestSupport
 import Testing
 

@@ -240,8 +240,8 @@ struct AyameCallsTests {
 
     // MARK: Operators
 
-    @Test(arguments: ["a", "b", "c", "d"] as [CallNode])
-    func `a kick ends a registration, whichever node is asked`(node: CallNode) async throws {
+    @Test(arguments: ["a", "b", "c", "d"] as [NodeID])
+    func `a kick ends a registration, whichever node is asked`(node: NodeID) async throws {
         let d = nodes.add("d")
         let (one, two) = try await call()
         let calls = ["a": a, "b": b, "c": c, "d": d][node] ?? d

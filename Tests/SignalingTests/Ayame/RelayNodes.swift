@@ -11,9 +11,9 @@ import TestSupport
 /// The relays of several nodes in one process, whose links are queues.
 final class RelayNodes: Sendable {
     private struct Way: Hashable {
-        let from: CallNode
-        let to: CallNode
-        init(_ from: CallNode, _ to: CallNode) { (self.from, self.to) = (from, to) }
+        let from: NodeID
+        let to: NodeID
+        init(_ from: NodeID, _ to: NodeID) { (self.from, self.to) = (from, to) }
         var both: [Way] { [self, Way(to, from)] }
     }
     private struct Letter {
@@ -23,15 +23,15 @@ final class RelayNodes: Sendable {
         let bytes: [UInt8]
     }
     private struct State {
-        var calls: [CallNode: AyameCalls] = [:]
+        var calls: [NodeID: AyameCalls] = [:]
         var candidates: CallCandidates
-        var inboxes: [CallNode: AsyncStream<Letter>.Continuation] = [:]
+        var inboxes: [NodeID: AsyncStream<Letter>.Continuation] = [:]
         /// Nodes that take nothing, and what waits for them.
-        var held: [CallNode: [Letter]] = [:]
+        var held: [NodeID: [Letter]] = [:]
         var links: [Way: Int] = [:]
         var cut: Set<Way> = []
         /// Nodes that do not know the relay's questions.
-        var older: Set<CallNode> = []
+        var older: Set<NodeID> = []
         var wants: [Way: Int] = [:]
         var underWay = 0
         var asked = 0
@@ -39,12 +39,12 @@ final class RelayNodes: Sendable {
     private let state: Mutex<State>
 
     /// - Parameter open: where new rooms may begin, the best first.
-    init(open: [CallNode], closed: [CallNode] = []) {
+    init(open: [NodeID], closed: [NodeID] = []) {
         state = Mutex(State(candidates: CallCandidates(open: open, closed: closed)))
     }
 
     func add(
-        _ node: CallNode,
+        _ node: NodeID,
         acceptTimeout: Duration = .seconds(3_600),
         onReport: KeptCallReports? = nil
     ) -> AyameCalls {
@@ -54,9 +54,9 @@ final class RelayNodes: Sendable {
         return calls
     }
 
-    func cluster(of node: CallNode) -> any CallCluster { View(nodes: self, own: node) }
+    func cluster(of node: NodeID) -> any CallCluster { View(nodes: self, own: node) }
 
-    func set(_ calls: AyameCalls, at node: CallNode) {
+    func set(_ calls: AyameCalls, at node: NodeID) {
         let (letters, inbox) = AsyncStream.makeStream(of: Letter.self)
         state.withLock { state in
             state.calls[node] = calls
@@ -77,9 +77,9 @@ final class RelayNodes: Sendable {
     // MARK: What happens
 
     /// From now on a node answers questions, and takes no message.
-    func hold(_ node: CallNode) { state.withLock { $0.held[node] = [] } }
+    func hold(_ node: NodeID) { state.withLock { $0.held[node] = [] } }
 
-    func resume(_ node: CallNode) {
+    func resume(_ node: NodeID) {
         state.withLock { state in
             for letter in state.held.removeValue(forKey: node) ?? [] {
                 state.underWay += 1
@@ -88,14 +88,14 @@ final class RelayNodes: Sendable {
         }
     }
 
-    func makeOlder(_ node: CallNode) { state.withLock { _ = $0.older.insert(node) } }
+    func makeOlder(_ node: NodeID) { state.withLock { _ = $0.older.insert(node) } }
     func setCandidates(_ candidates: CallCandidates) { state.withLock { $0.candidates = candidates } }
 
     /// Loses the link of two nodes, and what is under way over it. The next message goes over another link.
-    func lose(_ one: CallNode, _ other: CallNode) { lose([Way(one, other)], forGood: false) }
+    func lose(_ one: NodeID, _ other: NodeID) { lose([Way(one, other)], forGood: false) }
 
     /// Loses all links of a node for good.
-    func lose(_ node: CallNode) {
+    func lose(_ node: NodeID) {
         lose(state.withLock { $0.calls.keys.filter { $0 != node } }.map { Way(node, $0) }, forGood: true)
     }
 
@@ -112,7 +112,7 @@ final class RelayNodes: Sendable {
     }
 
     /// The messages that a node which is held has not taken.
-    func waiting(at node: CallNode) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
+    func waiting(at node: NodeID) -> Int { state.withLock { $0.held[node]?.count ?? 0 } }
 
     /// Waits until no message is under way, except to nodes that are held.
     func settle() async throws {
@@ -127,11 +127,11 @@ final class RelayNodes: Sendable {
 
     private struct View: CallCluster {
         let nodes: RelayNodes
-        let own: CallNode
+        let own: NodeID
 
         func candidates(for room: ChannelName) async -> CallCandidates { nodes.state.withLock { $0.candidates } }
 
-        func ask(_ question: [UInt8], of node: CallNode) async -> [UInt8]? {
+        func ask(_ question: [UInt8], of node: NodeID) async -> [UInt8]? {
             let calls = nodes.state.withLock { state -> AyameCalls? in
                 state.asked += 1
                 guard !state.older.contains(node), !state.cut.contains(Way(own, node)) else { return nil }
@@ -140,10 +140,10 @@ final class RelayNodes: Sendable {
             return calls?.answer(question)
         }
 
-        func want(_ node: CallNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
-        func release(_ node: CallNode) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
+        func want(_ node: NodeID) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
+        func release(_ node: NodeID) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
 
-        func send(_ message: [UInt8], to node: CallNode) -> Bool {
+        func send(_ message: [UInt8], to node: NodeID) -> Bool {
             nodes.state.withLock { state in
                 let way = Way(own, node)
                 guard !state.cut.contains(way) else { return false }
@@ -162,8 +162,8 @@ final class RelayNodes: Sendable {
     }
 }
 
-extension CallNode: ExpressibleByStringLiteral {
-    init(stringLiteral value: String) { self.init(rawValue: value) }
+extension NodeID: ExpressibleByStringLiteral {
+    init(stringLiteral value: String) { self.init(rawValue: value)! }
 }
 
 /// A client of the relay, which keeps what it gets.

@@ -36,6 +36,10 @@ struct ClusterStatusTests {
             #expect(page.contains("b&lt;i&gt;") && !page.contains("b<i>"))
             #expect(page.contains("1 of 2 nodes ready") && page.contains("9 rooms on 1 node, 3 rooms on 2 nodes"))
             #expect(page.contains("0.43 ms") && page.contains("store down"))
+            let columns = page.matches(of: /<th scope="col">([^<]+)<\/th>/).map { String($0.1) }
+            #expect(
+                columns == ["Node", "State", "Load", "Members", "Rooms", "Link", "Round trip", "Place", "Version"]
+            )
             let policy = try #require(response.headers[.contentSecurityPolicy])
             let nonce = try #require(page.firstMatch(of: /<style nonce="(\w+)">/)?.1)
             #expect(policy.contains("default-src 'none'; style-src 'nonce-\(nonce)'") && !policy.contains("unsafe"))
@@ -55,6 +59,7 @@ struct ClusterStatusTests {
             let status = try await api.call(.get, "/v1/cluster")
             let nodes = try #require(status["nodes"]?.array)
             #expect(nodes.map { $0["ignored"]?.bool } == [false, false, true])
+            #expect(nodes.map { $0["link"]?.string } == [nil, "suspect", "none"])
             let page = try await api.send(.get, "/clusterz", token: nil, accept: "text/html").text
             #expect(page.contains("1 of 2 nodes ready · 1 ignored · 0 members") && page.contains("ready, ignored"))
             let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])

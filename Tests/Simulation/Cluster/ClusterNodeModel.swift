@@ -13,7 +13,7 @@ final class ClusterNodeModel {
     enum Answer {
         case enlistment(Result<NodeIncarnation, StoreError>)
         case beat(Result<HeartbeatAnswer, StoreError>)
-        case attached(RoomName, Result<RoomEntry, StoreError>)
+        case attached(ChannelName, Result<RoomEntry, StoreError>)
     }
 
     let id: NodeID
@@ -25,7 +25,7 @@ final class ClusterNodeModel {
     private(set) var channels: [ChannelName: ChannelModel] = [:]
     private var admission = NodeModel(locations: [MediaLocation(loop: LoopIndex(rawValue: 0))])
     /// The rooms that the store has to know.
-    var sessions: [RoomName: RoomSession] = [:]
+    var sessions: [ChannelName: RoomSession] = [:]
     /// What the store answered, and when that arrives.
     var answers: [(at: Instant, answer: Answer)] = []
     var ticks = 0

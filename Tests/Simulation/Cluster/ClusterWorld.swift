@@ -213,7 +213,7 @@ final class ClusterWorld {
         }
     }
 
-    private func attach(_ room: RoomName, _ session: RoomSession, _ node: ClusterNodeModel, _ now: Instant) {
+    private func attach(_ room: ChannelName, _ session: RoomSession, _ node: ClusterNodeModel, _ now: Instant) {
         let membership = node.membership
         guard membership.instance.incarnation.isAssigned, !membership.isFenced, membership.isStoreUp else {
             return node.membership.attachLater([room], at: now)
@@ -235,16 +235,14 @@ final class ClusterWorld {
         case .attached(let room, .failure):
             if node.sessions[room] != nil { node.membership.attachLater([room], at: now) }
         case .attached(let room, .success(let entry)):
-            guard node.sessions[room] != nil, let channel = ChannelName(room.rawValue) else {
-                return detach(room, node, now)
-            }
+            guard node.sessions[room] != nil else { return detach(room, node, now) }
             node.membership.attached(room, at: now)
             let present = node.membership.present(in: entry).nodes
             for id in entry.nodes.keys.sorted() where present[id] == nil {
                 node.membership.attachLater([room], whenReturned: id, at: now)
             }
             let actions = node.change { replicas in
-                replicas.found(channel, session: entry.session, nodes: present.keys, at: now)
+                replicas.found(room, session: entry.session, nodes: present.keys, at: now)
             }
             try perform(actions, of: node, &links)
         }
@@ -257,11 +255,10 @@ final class ClusterWorld {
         _ now: Instant
     ) {
         let left = Set(channels).subtracting(node.replicas.channels(of: id))
-        let rooms = left.compactMap { RoomName(rawValue: $0.value) }
-        if !rooms.isEmpty { node.membership.attachLater(rooms, whenReturned: id, at: now) }
+        if !left.isEmpty { node.membership.attachLater(left, whenReturned: id, at: now) }
     }
 
-    private func detach(_ room: RoomName, _ node: ClusterNodeModel, _ now: Instant) {
+    private func detach(_ room: ChannelName, _ node: ClusterNodeModel, _ now: Instant) {
         guard node.membership.instance.incarnation.isAssigned, node.membership.isStoreUp, reachesStore(node) else {
             return
         }
@@ -272,7 +269,7 @@ final class ClusterWorld {
         for event in events {
             switch event {
             case .enlisted, .storeChanged, .storeReturned:
-                node.membership.attachLater(node.sessions.keys.sorted { $0.rawValue < $1.rawValue }, at: links.now)
+                node.membership.attachLater(node.sessions.keys.sorted { $0.value < $1.value }, at: links.now)
             case .viewChanged:
                 let members = node.membership.view.members.sorted { $0.key < $1.key }
                 for (id, member) in members where member.isAbsent {
@@ -305,14 +302,13 @@ final class ClusterWorld {
                 try node.lost(media, of: channel, at: roomTime(links))
                 try perform(node.closeUnused(at: roomTime(links)), of: node, &links)
             case .attach(let channel, let session):
-                guard let room = RoomName(rawValue: channel.value) else { continue }
-                node.sessions[room] = session
-                attach(room, session, node, links.now)
+                node.sessions[channel] = session
+                attach(channel, session, node, links.now)
             case .detach(let channel, let session):
-                guard let room = RoomName(rawValue: channel.value), node.sessions[room] == session else { continue }
-                node.sessions[room] = nil
-                node.membership.roomEnded(room)
-                detach(room, node, links.now)
+                guard node.sessions[channel] == session else { continue }
+                node.sessions[channel] = nil
+                node.membership.roomEnded(channel)
+                detach(channel, node, links.now)
             }
         }
     }

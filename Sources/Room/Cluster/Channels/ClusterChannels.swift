@@ -19,9 +19,9 @@ package protocol ChannelLinks: Sendable {
 /// The directory of a cluster, as channels use it.
 package protocol HostingDirectory: Sendable {
     /// Tells the store that this node has a channel; `nil` when the store does not answer in time. It is told later then.
-    func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry?
+    func attach(_ room: ChannelName, session: RoomSession) async -> RoomEntry?
     /// This node does not have a channel any more. Does nothing when it was attached with another session since.
-    func detach(_ room: RoomName, session: RoomSession) async
+    func detach(_ room: ChannelName, session: RoomSession) async
     /// Asks the nodes that may know, while there is no store, who has the channel.
     func hostingNodes(of channel: ChannelName) async -> Set<NodeID>
 }
@@ -157,12 +157,10 @@ package final class ClusterChannels: ChannelCluster {
     // MARK: - ChannelCluster
 
     package func open(_ channel: ChannelName, _ session: ChannelSession) async -> ChannelSession? {
-        guard let room = RoomName(rawValue: channel.value), let own = RoomSession(session), mayOpen(channel) else {
-            return nil
-        }
+        guard let own = RoomSession(session), mayOpen(channel) else { return nil }
         let actions = change { $0.open(channel, own, at: clock.instant) }
         if actions.contains(.attach(channel, own)) {
-            if let entry = await hosting.attach(room, session: own) {
+            if let entry = await hosting.attach(channel, session: own) {
                 found(channel, entry)
             } else {
                 let nodes = await hosting.hostingNodes(of: channel)
@@ -363,8 +361,7 @@ package final class ClusterChannels: ChannelCluster {
                 deliver(Delivery(content: .lost(channel), node: media, bytes: 0), from: node, &state)
             case .attach: break
             case .detach(let channel, let session):
-                guard let room = RoomName(rawValue: channel.value) else { continue }
-                Task { await hosting.detach(room, session: session) }
+                Task { await hosting.detach(channel, session: session) }
             }
         }
     }

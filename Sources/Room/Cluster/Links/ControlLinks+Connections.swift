@@ -2,6 +2,7 @@ internal import Logging
 internal import NIOCore
 internal import NIOPosix
 internal import NIOSSL
+internal import Room
 import Synchronization
 internal import Wire
 

@@ -1,3 +1,4 @@
+internal import Room
 import Synchronization
 
 /// What the other nodes send.

@@ -1,3 +1,5 @@
+package import Room
+
 /// What a node does with its links, called on one thread in the order of what happened. No call may block.
 package protocol LinkDelegate: AnyObject, Sendable {
     func linkUp(_ node: NodeID, hello: LinkHello)

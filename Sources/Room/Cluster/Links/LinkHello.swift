@@ -1,5 +1,6 @@
 internal import JSON
 public import MediaTypes
+internal import Room
 
 /// A node as it introduces itself on a link.
 public struct LinkHello: Hashable, Sendable {

@@ -1,4 +1,5 @@
 internal import MediaTypes
+public import Room
 public import Wire
 
 /// The control links of a node: to whom there should be one, which connection carries it, and who is dead.
@@ -45,12 +46,7 @@ public struct LinkTable: Sendable {
 
     /// A link as operators see it.
     public struct Status: Hashable, Sendable {
-        public enum State: String, CaseIterable, Hashable, Sendable {
-            case connecting, up, suspect, down
-            /// The nodes have no common secret.
-            case refused
-        }
-        public var state: State
+        public var state: LinkState
         public var roundTrip: Interval?
     }
 

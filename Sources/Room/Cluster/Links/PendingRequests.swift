@@ -1,3 +1,4 @@
+internal import Room
 import Synchronization
 
 /// The questions of a node that wait for the answers of others.

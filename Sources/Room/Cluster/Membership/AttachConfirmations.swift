@@ -1,3 +1,4 @@
+internal import Room
 internal import Wire
 
 /// The rooms that the store has answered for, each of which is attached a second time.
@@ -10,24 +11,24 @@ struct AttachConfirmations: Hashable, Sendable {
 
     private struct Entry: Hashable, Sendable {
         let at: Instant
-        let room: RoomName
+        let room: ChannelName
     }
 
     /// When each room that was attached is due, until it ends.
-    private var dueAt: [RoomName: Instant] = [:]
+    private var dueAt: [ChannelName: Instant] = [:]
     /// Those that are to come, by their times. Channels that ended are among them.
     private var entries: [Entry] = []
     private var queue = AttachQueue()
 
     var nextDeadline: Instant? { earliest(entries.first?.at, queue.nextDeadline) }
 
-    mutating func attached(_ room: RoomName, at now: Instant) {
+    mutating func attached(_ room: ChannelName, at now: Instant) {
         guard dueAt[room] == nil else { return }
         dueAt[room] = now + Self.interval
         entries.append(Entry(at: now + Self.interval, room: room))
     }
 
-    mutating func remove(_ room: RoomName) {
+    mutating func remove(_ room: ChannelName) {
         dueAt[room] = nil
         queue.remove(room)
     }
@@ -37,7 +38,7 @@ struct AttachConfirmations: Hashable, Sendable {
         at now: Instant,
         max count: Int,
         using generator: inout some RandomNumberGenerator
-    ) -> [RoomName] {
+    ) -> [ChannelName] {
         let due = entries.prefix { $0.at <= now }
         if !due.isEmpty {
             queue.add(due.filter { dueAt[$0.room] == $0.at }.map(\.room), using: &generator, at: now)

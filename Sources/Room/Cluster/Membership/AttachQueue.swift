@@ -1,3 +1,4 @@
+internal import Room
 internal import Wire
 
 /// The rooms of a node that the store may not know of, and when each is attached: spread over some seconds, so that all
@@ -9,8 +10,8 @@ struct AttachQueue: Hashable, Sendable {
     static let batchInterval = Interval.milliseconds(100)
 
     /// In the reverse order of attaching.
-    private var rooms: [RoomName] = []
-    private var queued: Set<RoomName> = []
+    private var rooms: [ChannelName] = []
+    private var queued: Set<ChannelName> = []
     private var nextBatch: Instant?
     private var batchCount = 1
     /// The rooms of the present batch that are not attached yet.
@@ -24,7 +25,7 @@ struct AttachQueue: Hashable, Sendable {
     /// Adds rooms at random places, because nodes that share rooms should not attach them in the same order. All that are
     /// queued then are spread from now on, but never slower than before: rooms whose attaching failed would hold up the rest.
     mutating func add(
-        _ names: some Sequence<RoomName>,
+        _ names: some Sequence<ChannelName>,
         using generator: inout some RandomNumberGenerator,
         at now: Instant
     ) {
@@ -36,7 +37,7 @@ struct AttachQueue: Hashable, Sendable {
         guard !queued.isEmpty else { return }
         // Channels that ended while they were queued.
         if rooms.count > 2 * queued.count + 64 {
-            var kept = Set<RoomName>()
+            var kept = Set<ChannelName>()
             rooms.removeAll { !queued.contains($0) || !kept.insert($0).inserted }
         }
         let batches = max(Int(Self.spread.nanoseconds / Self.batchInterval.nanoseconds), 1)
@@ -47,16 +48,16 @@ struct AttachQueue: Hashable, Sendable {
     }
 
     /// A room that ended is not attached.
-    mutating func remove(_ name: RoomName) {
+    mutating func remove(_ name: ChannelName) {
         queued.remove(name)
         if queued.isEmpty { rooms = [] }
     }
 
     /// The rooms to attach now.
     /// - Parameter count: the most rooms to return. The rest of their batch does not wait for the next one.
-    mutating func next(at now: Instant, max count: Int = .max) -> [RoomName] {
+    mutating func next(at now: Instant, max count: Int = .max) -> [ChannelName] {
         guard let due = nextBatch, now >= due, !queued.isEmpty else { return [] }
-        var batch: [RoomName] = []
+        var batch: [ChannelName] = []
         let most = min(batchRest, count)
         while batch.count < most, let name = rooms.popLast() {
             if queued.remove(name) != nil { batch.append(name) }

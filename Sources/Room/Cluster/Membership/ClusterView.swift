@@ -1,5 +1,5 @@
 internal import MediaTypes
-internal import Room
+public import Room
 
 /// The other nodes of a cluster, as the store told of them.
 public struct ClusterView: Hashable, Sendable {

@@ -1,5 +1,5 @@
 public import MediaTypes
-import Room
+public import Room
 public import Wire
 
 /// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.
@@ -84,7 +84,7 @@ public struct Membership: Sendable {
     private var attachQueue = AttachQueue()
     private var confirmations = AttachConfirmations()
     /// Channels that absent nodes may have, to be attached again when those return.
-    private var awaited: [NodeID: Set<RoomName>] = [:]
+    private var awaited: [NodeID: Set<ChannelName>] = [:]
 
     /// - Parameters:
     ///   - saved: What the node kept of an earlier run, of use when it is of the same node.
@@ -390,13 +390,13 @@ public struct Membership: Sendable {
 
     /// Has rooms attached that the store may not know of: all of the node's after ``Event/enlisted`` and
     /// ``Event/storeChanged``, and each one whose attaching failed. They are spread over some seconds.
-    public mutating func attachLater(_ rooms: some Sequence<RoomName>, at now: Instant) {
+    public mutating func attachLater(_ rooms: some Sequence<ChannelName>, at now: Instant) {
         attachQueue.add(rooms, using: &generator, at: now)
     }
 
     /// Has rooms attached again when an absent node returns that may have them: the node does not tell of them by itself when it
     /// was not without the store.
-    public mutating func attachLater(_ rooms: some Sequence<RoomName>, whenReturned node: NodeID, at now: Instant) {
+    public mutating func attachLater(_ rooms: some Sequence<ChannelName>, whenReturned node: NodeID, at now: Instant) {
         guard view[node] != nil else { return }
         awaited[node, default: []].formUnion(rooms)
         attachAwaited(at: now)
@@ -405,15 +405,15 @@ public struct Membership: Sendable {
     private mutating func attachAwaited(at now: Instant) {
         for (node, rooms) in awaited.sorted(by: { $0.key < $1.key }) where view[node]?.isAbsent != true {
             awaited[node] = nil
-            if view[node] != nil { attachLater(rooms.sorted { $0.rawValue < $1.rawValue }, at: now) }
+            if view[node] != nil { attachLater(rooms.sorted { $0.value < $1.value }, at: now) }
         }
     }
 
     /// The store answered for a room. After the first time, the room is attached once more.
-    public mutating func attached(_ room: RoomName, at now: Instant) { confirmations.attached(room, at: now) }
+    public mutating func attached(_ room: ChannelName, at now: Instant) { confirmations.attached(room, at: now) }
 
     /// A room ended that may wait to be attached.
-    public mutating func roomEnded(_ room: RoomName) {
+    public mutating func roomEnded(_ room: ChannelName) {
         attachQueue.remove(room)
         confirmations.remove(room)
     }
@@ -422,7 +422,7 @@ public struct Membership: Sendable {
 
     /// The rooms to attach now. None while the store does not answer or the node is fenced.
     /// - Parameter count: the most rooms to return.
-    public mutating func nextRooms(at now: Instant, max count: Int = .max) -> [RoomName] {
+    public mutating func nextRooms(at now: Instant, max count: Int = .max) -> [ChannelName] {
         guard mayAttach else { return [] }
         // Those that the store does not know come first.
         guard attachQueue.count == 0 else { return attachQueue.next(at: now, max: count) }

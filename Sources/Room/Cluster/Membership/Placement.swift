@@ -1,4 +1,4 @@
-internal import Room
+public import Room
 internal import Wire
 
 /// On which node a room begins.
@@ -56,16 +56,16 @@ public struct Placement: Hashable, Sendable {
     /// them has it. Rendezvous hashing, so that nodes with the same view ask the same ones and one node more or less
     /// changes few rooms (Thaler, Ravishankar: "Using Name-Based Mappings to Increase Hit Rates").
     /// - Returns: at most ``askedMax``, the best first.
-    public func nodes(for room: RoomName) -> [NodeInstance] {
+    public func nodes(for room: ChannelName) -> [NodeInstance] {
         let weighed = candidates.map { (weight: Self.weight(of: $0.instance.node, for: room), instance: $0.instance) }
         let best = weighed.sorted { ($0.weight, $1.instance.node) > ($1.weight, $0.instance.node) }
         return best.prefix(Self.askedMax).map(\.instance)
     }
 
     /// The first 64 bits of SHA-1 over the node's name, a zero and the room's name. All nodes of a cluster have to agree.
-    private static func weight(of node: NodeID, for room: RoomName) -> UInt64 {
+    private static func weight(of node: NodeID, for room: ChannelName) -> UInt64 {
         var hash = SHA1()
-        let bytes = Array(node.rawValue.utf8) + [0] + Array(room.rawValue.utf8)
+        let bytes = Array(node.rawValue.utf8) + [0] + Array(room.value.utf8)
         unsafe hash.update(bytes.span.bytes)
         let digest = hash.finalize()
         return (0..<8).reduce(0) { $0 << 8 | UInt64(digest[$1]) }

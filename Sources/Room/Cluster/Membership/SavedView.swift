@@ -1,4 +1,5 @@
 internal import JSON
+internal import Room
 
 /// What a node keeps on disk, to find the others when it starts without the store.
 public struct SavedView: Hashable, Sendable {

@@ -1,3 +1,4 @@
+internal import Room
 internal import Wire
 
 /// Compares a view with the store's complete list, because the store tells of changes and not of nodes that it forgot: those

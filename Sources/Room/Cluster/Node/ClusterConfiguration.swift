@@ -1,3 +1,5 @@
+package import Room
+
 /// What a node needs to join a cluster.
 package struct ClusterConfiguration: Sendable {
     package var cluster: ClusterName

@@ -9,7 +9,7 @@ package actor ClusterMembership {
     package enum Event: Sendable {
         case viewChanged(ClusterView)
         /// The store told of a room that was attached later than it began here.
-        case found(RoomName, RoomEntry)
+        case found(ChannelName, RoomEntry)
         /// The node has a later incarnation than it started with, see ``Membership/Event/returned``.
         case returned(NodeInstance)
     }
@@ -32,11 +32,11 @@ package actor ClusterMembership {
     private let clock: RoomClock
     private let logger: Logger
     private let onEvent: @Sendable (Event) -> Void
-    private var sessions: [RoomName: RoomSession] = [:]
+    private var sessions: [ChannelName: RoomSession] = [:]
     /// The sessions that the store has of these rooms, for a store that lost them.
-    private var adopted: [RoomName: RoomSession] = [:]
+    private var adopted: [ChannelName: RoomSession] = [:]
     /// Channels that the store takes for rooms of this node, which they are no longer.
-    private var undetached: Set<RoomName> = []
+    private var undetached: Set<ChannelName> = []
     private let incidents: StoreIncidents
     private var savedView: SavedView?
     private var attaching = 0
@@ -270,7 +270,7 @@ package actor ClusterMembership {
 
     /// Tells the store of a room.
     /// - Returns: `nil` when it does not answer in time. It is told later then.
-    package func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+    package func attach(_ room: ChannelName, session: RoomSession) async -> RoomEntry? {
         sessions[room] = session
         adopted[room] = nil
         undetached.remove(room)
@@ -283,7 +283,7 @@ package actor ClusterMembership {
         return await attachNow(room, session)
     }
 
-    private func attachAgain(_ room: RoomName) async {
+    private func attachAgain(_ room: ChannelName) async {
         var entry: RoomEntry?
         if let session = adopted[room] ?? sessions[room] { entry = await attachNow(room, session) }
         attachingLater -= 1
@@ -291,7 +291,7 @@ package actor ClusterMembership {
         attachWaiting()
     }
 
-    private func attachNow(_ room: RoomName, _ session: RoomSession) async -> RoomEntry? {
+    private func attachNow(_ room: ChannelName, _ session: RoomSession) async -> RoomEntry? {
         guard membership.instance.incarnation.isAssigned, !membership.isFenced, membership.isStoreUp else {
             membership.attachLater([room], at: now)
             return nil
@@ -314,7 +314,7 @@ package actor ClusterMembership {
     }
 
     /// Without nodes that are gone: a newcomer would wait for them.
-    private func current(_ entry: RoomEntry, of room: RoomName) -> RoomEntry {
+    private func current(_ entry: RoomEntry, of room: ChannelName) -> RoomEntry {
         let replaced = membership.replaced(in: entry)
         if !replaced.isEmpty { Task { _ = try? await store.sweep(Sweep(rooms: [room], gone: replaced)) } }
         let present = membership.present(in: entry)
@@ -325,12 +325,12 @@ package actor ClusterMembership {
     }
 
     /// Has rooms told again when an absent node returns that may have them.
-    package func attachLater(_ rooms: [RoomName], whenReturned node: NodeID) {
+    package func attachLater(_ rooms: Set<ChannelName>, whenReturned node: NodeID) {
         membership.attachLater(rooms, whenReturned: node, at: now)
     }
 
     /// Does nothing when the room was attached with another session since.
-    package func detach(_ room: RoomName, session: RoomSession) async {
+    package func detach(_ room: ChannelName, session: RoomSession) async {
         guard sessions[room] == session else { return }
         sessions[room] = nil
         adopted[room] = nil
@@ -339,7 +339,7 @@ package actor ClusterMembership {
     }
 
     /// Tells the store that a room ended here, now or when it answers again.
-    private func leave(_ room: RoomName) async {
+    private func leave(_ room: ChannelName) async {
         guard membership.instance.incarnation.isAssigned else { return }
         let request = Detach(room: room, instance: membership.instance)
         let isTold = membership.isStoreUp ? (try? await store.detach(request)) != nil : false

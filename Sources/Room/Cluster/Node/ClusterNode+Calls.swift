@@ -1,9 +1,11 @@
+package import Room
+
 // What rooms of the 1:1 relay need of a node's membership and links. Their messages belong to signaling.
 
 extension ClusterNode {
     /// The nodes where a new room of the relay may begin, the best first, and those that may have it although they take no new
     /// rooms. Nodes with the same view name the same ones.
-    package func relayCandidates(for room: RoomName) async -> (open: [NodeID], closed: [NodeID]) {
+    package func relayCandidates(for room: ChannelName) async -> (open: [NodeID], closed: [NodeID]) {
         let open = await membership.placement.nodes(for: room).map(\.node)
         let all = await membership.placementWithClosed.nodes(for: room).map(\.node)
         return (open, all.filter { !open.contains($0) })

@@ -266,8 +266,7 @@ package final class ClusterNode: Sendable {
             links.setAddresses(view.members.values.map { ($0.instance, $0.record.linkAddress) })
             // A record under this node's own name says nothing of a link.
             links.setOtherSecrets(view.otherSecrets.subtracting([configuration.node]))
-        case .found(let room, let entry):
-            if let channel = ChannelName(room.rawValue) { clusterChannels.found(channel, entry) }
+        case .found(let channel, let entry): clusterChannels.found(channel, entry)
         case .returned(let instance): links.setInstance(instance)
         }
     }
@@ -275,8 +274,7 @@ package final class ClusterNode: Sendable {
     /// Has channels told again when an absent node returns that is not among their nodes any more.
     private func awaitReturn(of node: NodeID, with channels: [ChannelName]) async {
         let left = Set(channels).subtracting(clusterChannels.channels(of: node))
-        let rooms = left.compactMap { RoomName(rawValue: $0.value) }
-        if !rooms.isEmpty { await membership.attachLater(rooms, whenReturned: node) }
+        if !left.isEmpty { await membership.attachLater(left, whenReturned: node) }
     }
 
     // MARK: Without the store
@@ -286,8 +284,7 @@ package final class ClusterNode: Sendable {
         let placement = await membership.placement
         var channels: [NodeID: [ChannelName]] = [:]
         for channel in clusterChannels.sessions.keys {
-            guard let room = RoomName(rawValue: channel.value) else { continue }
-            for node in placement.nodes(for: room) where node.node != configuration.node {
+            for node in placement.nodes(for: channel) where node.node != configuration.node {
                 channels[node.node, default: []].append(channel)
             }
         }
@@ -310,8 +307,7 @@ package final class ClusterNode: Sendable {
     }
 
     fileprivate func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
-        guard let room = RoomName(rawValue: channel.value) else { return [] }
-        let asked = await membership.placement.nodes(for: room).map(\.node).filter { $0 != configuration.node }
+        let asked = await membership.placement.nodes(for: channel).map(\.node).filter { $0 != configuration.node }
         let request = LinkRequest(kind: .hostingNodes, body: Array(channel.value.utf8))
         return await withTaskGroup(of: Set<NodeID>.self) { group in
             for node in asked {
@@ -491,11 +487,11 @@ extension ClusterNode: LinkDelegate {
 private final class Directory: HostingDirectory {
     let node = Replaceable<Weak?>(nil)
 
-    func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+    func attach(_ room: ChannelName, session: RoomSession) async -> RoomEntry? {
         await node.current?.node?.attach(room, session: session)
     }
 
-    func detach(_ room: RoomName, session: RoomSession) async {
+    func detach(_ room: ChannelName, session: RoomSession) async {
         await node.current?.node?.detach(room, session: session)
     }
 
@@ -514,11 +510,11 @@ private struct Weak: Sendable {
 }
 
 extension ClusterNode {
-    fileprivate func attach(_ room: RoomName, session: RoomSession) async -> RoomEntry? {
+    fileprivate func attach(_ room: ChannelName, session: RoomSession) async -> RoomEntry? {
         await membership.attach(room, session: session)
     }
 
-    fileprivate func detach(_ room: RoomName, session: RoomSession) async {
+    fileprivate func detach(_ room: ChannelName, session: RoomSession) async {
         await membership.detach(room, session: session)
     }
 

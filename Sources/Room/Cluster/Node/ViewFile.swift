@@ -1,4 +1,5 @@
 internal import Foundation
+internal import Room
 
 /// The file with a node's ``SavedView``.
 struct ViewFile: Sendable {

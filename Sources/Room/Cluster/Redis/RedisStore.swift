@@ -76,7 +76,6 @@ public actor RedisStore: ClusterStore {
     }
 
     public func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await perform(request) }
-    public func claim(_ request: Claim) async throws(StoreError) -> RoomEntry { try await perform(request) }
     public func detach(_ request: Detach) async throws(StoreError) -> Bool { try await perform(request) }
 
     public func sweep(_ request: Sweep) async throws(StoreError) -> Int {

@@ -1,4 +1,5 @@
 public import MediaTypes
+public import Room
 
 /// The directory of a cluster: its nodes, and which of them have a room.
 ///
@@ -11,8 +12,6 @@ public protocol ClusterStore: Sendable {
     func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer
     /// Adds a node to a room, which begins to exist with it.
     func attach(_ request: Attach) async throws(StoreError) -> RoomEntry
-    /// Makes a node the anchor of a room, unless another one was faster.
-    func claim(_ request: Claim) async throws(StoreError) -> RoomEntry
     /// Removes a node from a room, which ends with the last.
     /// - Returns: whether the node was in the room.
     func detach(_ request: Detach) async throws(StoreError) -> Bool
@@ -146,62 +145,23 @@ public struct HeartbeatAnswer: Hashable, Sendable {
 }
 
 public struct Attach: Hashable, Sendable {
-    public var room: RoomName
+    public var room: ChannelName
     public var instance: NodeInstance
-    /// What the node knows of the room, ``RoomEpoch/none`` for nothing. It holds when the store knows less.
-    public var epoch: RoomEpoch
-    /// The session if the store knows none, or less.
-    public var session: RoomSession
-    /// The anchor of ``epoch``; the node itself when there is none.
-    public var anchor: NodeInstance
-
-    public init(
-        room: RoomName,
-        instance: NodeInstance,
-        epoch: RoomEpoch = .none,
-        session: RoomSession,
-        anchor: NodeInstance? = nil
-    ) {
-        self.room = room
-        self.instance = instance
-        self.epoch = epoch
-        self.session = session
-        self.anchor = anchor ?? instance
-    }
-}
-
-public struct Claim: Hashable, Sendable {
-    public var room: RoomName
-    public var instance: NodeInstance
-    /// The epoch and anchor that the claim replaces.
-    public var epoch: RoomEpoch
-    public var anchor: NodeInstance
     /// The session if the store knows none.
     public var session: RoomSession
 
-    public init(
-        room: RoomName,
-        instance: NodeInstance,
-        epoch: RoomEpoch,
-        anchor: NodeInstance,
-        session: RoomSession
-    ) {
+    public init(room: ChannelName, instance: NodeInstance, session: RoomSession) {
         self.room = room
         self.instance = instance
-        self.epoch = epoch
-        self.anchor = anchor
         self.session = session
     }
-
-    /// Whether the answer says that the node is the anchor now.
-    public func isWon(_ entry: RoomEntry) -> Bool { entry.anchor == instance && entry.epoch > epoch }
 }
 
 public struct Detach: Hashable, Sendable {
-    public var room: RoomName
+    public var room: ChannelName
     public var instance: NodeInstance
 
-    public init(room: RoomName, instance: NodeInstance) {
+    public init(room: ChannelName, instance: NodeInstance) {
         self.room = room
         self.instance = instance
     }
@@ -209,11 +169,11 @@ public struct Detach: Hashable, Sendable {
 
 public struct Sweep: Hashable, Sendable {
     /// Channels of the node.
-    public var rooms: [RoomName]
+    public var rooms: [ChannelName]
     /// The highest incarnation of each node that is gone.
     public var gone: [NodeID: NodeIncarnation]
 
-    public init(rooms: [RoomName], gone: [NodeID: NodeIncarnation]) {
+    public init(rooms: [ChannelName], gone: [NodeID: NodeIncarnation]) {
         self.rooms = rooms
         self.gone = gone
     }
@@ -232,17 +192,13 @@ public struct RoomEntry: Hashable, Sendable {
         }
     }
 
-    public var epoch: RoomEpoch
     public var session: RoomSession
-    public var anchor: NodeInstance
     public var nodes: [NodeID: Attachment]
     /// A higher incarnation of the node that asks is in the room, and nothing was changed.
     public var isFenced = false
 
-    public init(epoch: RoomEpoch, session: RoomSession, anchor: NodeInstance, nodes: [NodeID: Attachment]) {
-        self.epoch = epoch
+    public init(session: RoomSession, nodes: [NodeID: Attachment]) {
         self.session = session
-        self.anchor = anchor
         self.nodes = nodes
     }
 }

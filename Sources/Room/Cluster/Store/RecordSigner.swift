@@ -1,3 +1,4 @@
+internal import Room
 internal import Signatures
 
 /// Whether a node's record in the store is signed with a secret of the cluster.

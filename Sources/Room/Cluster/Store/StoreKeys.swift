@@ -1,3 +1,4 @@
+internal import Room
 internal import Wire
 
 /// The keys of a cluster in the store. The hash tags in braces keep the keys of a script in one hash slot.
@@ -15,13 +16,13 @@ struct StoreKeys: Hashable, Sendable {
     /// A sorted set: the number of each node's last change.
     var changes: String { nodes + ":chg" }
 
-    /// A hash: `e` the epoch, `s` the session, `c` the time of creation, `a` the anchor, `r` the last rank, and
-    /// `n:` with a node's name its incarnation and rank.
-    func room(_ name: RoomName) -> String { "\(tag(name)):room:\(name)" }
+    /// A hash: `s` the session, `c` the time of creation, `r` the last rank, `n:` with a node's name its incarnation and rank, and
+    /// `e` and `a` for nodes of earlier versions.
+    func room(_ name: ChannelName) -> String { "\(tag(name)):room:\(name)" }
 
     /// The prefix of a room's key. There are 256, so that the rooms are spread over the store's nodes.
-    func tag(_ name: RoomName) -> String {
-        let bytes = Array(name.rawValue.utf8)
+    func tag(_ name: ChannelName) -> String {
+        let bytes = Array(name.value.utf8)
         let byte = unsafe CRC32.checksum(bytes.span.bytes) & 0xFF
         return "ng:{\(cluster):\(byte < 16 ? "0" : "")\(String(byte, radix: 16))}"
     }

@@ -97,23 +97,8 @@ extension Attach: StoreRequest {
             script: .attach,
             keys: [keys.room(room)],
             arguments: [
-                instance.node.rawValue, String(instance.incarnation.rawValue), String(epoch.rawValue),
-                session.rawValue, anchor.description, String(StoreTimes.roomLifeMS),
-            ]
-        )
-    }
-
-    func answer(_ reply: RESPValue) throws(StoreError) -> RoomEntry { try RoomEntry(reply) }
-}
-
-extension Claim: StoreRequest {
-    func call(_ keys: StoreKeys) -> StoreCall {
-        StoreCall(
-            script: .claim,
-            keys: [keys.room(room)],
-            arguments: [
-                instance.node.rawValue, String(instance.incarnation.rawValue), String(epoch.rawValue),
-                anchor.description, session.rawValue, String(StoreTimes.roomLifeMS),
+                instance.node.rawValue, String(instance.incarnation.rawValue), session.rawValue,
+                String(StoreTimes.roomLifeMS),
             ]
         )
     }
@@ -130,9 +115,7 @@ extension RoomEntry {
             guard let name = flat[index].text, let value = flat[index + 1].text else { throw .malformed }
             members[name] = value
         }
-        guard let epoch = members["e"].flatMap({ Int64($0) }).flatMap(RoomEpoch.init),
-            let session = members["s"].flatMap(RoomSession.init), let anchor = members["a"].flatMap(NodeInstance.init)
-        else { throw .malformed }
+        guard let session = members["s"].flatMap(RoomSession.init) else { throw .malformed }
         var nodes: [NodeID: Attachment] = [:]
         for (name, value) in members where name.hasPrefix("n:") {
             let parts = value.split(separator: ":")
@@ -141,7 +124,7 @@ extension RoomEntry {
             else { throw .malformed }
             nodes[node] = Attachment(incarnation: incarnation, rank: rank)
         }
-        self.init(epoch: epoch, session: session, anchor: anchor, nodes: nodes)
+        self.init(session: session, nodes: nodes)
         isFenced = fields[0].number == 1
     }
 }

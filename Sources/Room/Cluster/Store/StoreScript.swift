@@ -20,14 +20,13 @@ struct StoreCall: Hashable, Sendable {
 /// The clock is the store's. Scripts of two versions run side by side: an argument or a field of an answer may be added
 /// at the end, and nothing else may change.
 enum StoreScript: CaseIterable, Hashable, Sendable {
-    case enlist, beat, attach, claim, detach, sweep
+    case enlist, beat, attach, detach, sweep
 
     var text: String {
         switch self {
         case .enlist: Self.now + Self.enlistText
         case .beat: Self.now + Self.beatText
         case .attach: Self.now + Self.roomText + Self.attachText
-        case .claim: Self.now + Self.roomText + Self.claimText
         case .detach: Self.roomText + Self.detachText
         case .sweep: Self.roomText + Self.sweepText
         }
@@ -82,7 +81,7 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
         local known = redis.call('HMGET', meta, 'gen', 'inc', 'rev', 'beat', 'grace')
         local gen, highest, rev = known[1], tonumber(known[2] or 0), tonumber(known[3] or 0)
         local last, grace = tonumber(known[4] or 0), tonumber(known[5] or 0)
-        -- An older copy of the store has not seen all changes that the node has, or not all heartbeats. ChannelDirectory are lost with both.
+        -- An older copy of the store has not seen all changes that the node has, or not all heartbeats. Rooms are lost with both.
         local answered, tolerance = tonumber(ARGV[13] or 0), tonumber(ARGV[14] or 0)
         local older = ARGV[4] == gen and (cursor > rev or (answered > last + tolerance and answered <= now))
         if older then gen = ARGV[6]; redis.call('HSET', meta, 'gen', gen) end
@@ -163,35 +162,17 @@ enum StoreScript: CaseIterable, Hashable, Sendable {
 
         """
 
-    /// KEYS room. ARGV: node, incarnation, known epoch, session, anchor, life in ms.
+    /// KEYS room. ARGV: node, incarnation, session, life in ms.
     private static let attachText = """
-        local room, id, inc, epoch = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+        local room, id, inc = KEYS[1], ARGV[1], tonumber(ARGV[2])
         local fenced = number(redis.call('HGET', room, 'n:' .. id)) > inc
         if not fenced then
-            local stored = number(redis.call('HGET', room, 'e'))
-            if stored == 0 or epoch > stored then
-                redis.call('HSETNX', room, 'c', now)
-                redis.call('HSET', room, 'e', string.format('%d', math.max(epoch, 1)), 's', ARGV[4], 'a', ARGV[5])
+            if redis.call('HSETNX', room, 's', ARGV[3]) == 1 then
+                -- Nodes of earlier versions do not read a room without `e` and `a`.
+                redis.call('HSET', room, 'c', now, 'e', 1, 'a', id .. ':' .. ARGV[2])
             end
             join(room, id, inc)
-            redis.call('PEXPIRE', room, ARGV[6])
-        end
-        return { fenced and 1 or 0, redis.call('HGETALL', room) }
-        """
-
-    /// KEYS room. ARGV: node, incarnation, the epoch and anchor that are replaced, session, life in ms.
-    private static let claimText = """
-        local room, id, inc, epoch = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-        local fenced = number(redis.call('HGET', room, 'n:' .. id)) > inc
-        if not fenced then
-            local stored = number(redis.call('HGET', room, 'e'))
-            if stored < epoch or stored == 0 or (stored == epoch and redis.call('HGET', room, 'a') == ARGV[4]) then
-                redis.call('HSETNX', room, 'c', now)
-                redis.call('HSETNX', room, 's', ARGV[5])
-                redis.call('HSET', room, 'e', string.format('%d', epoch + 1), 'a', id .. ':' .. ARGV[2])
-            end
-            join(room, id, inc)
-            redis.call('PEXPIRE', room, ARGV[6])
+            redis.call('PEXPIRE', room, ARGV[4])
         end
         return { fenced and 1 or 0, redis.call('HGETALL', room) }
         """

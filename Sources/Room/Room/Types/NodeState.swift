@@ -9,3 +9,14 @@ public enum NodeState: String, CaseIterable, Hashable, Sendable {
     /// It shuts down.
     case stopping
 }
+
+/// The link between this node and another one, as operators see it.
+public enum LinkState: String, CaseIterable, Hashable, Sendable {
+    case connecting
+    case up
+    /// Nothing has arrived for a while.
+    case suspect
+    case down
+    /// The two nodes have no common secret.
+    case refused
+}

@@ -29,12 +29,12 @@ extension AyameCalls {
 
     /// The answers of the nodes that answered. A node of a version without rooms over nodes does not.
     private func ask(
-        _ nodes: [CallNode],
+        _ nodes: [NodeID],
         about room: ChannelName,
         _ cluster: any CallCluster
-    ) async -> [CallNode: AyameNodeAnswer] {
+    ) async -> [NodeID: AyameNodeAnswer] {
         let question = AyameNodeQuestion.find(room).encoded
-        return await withTaskGroup(of: (CallNode, AyameNodeAnswer?).self) { group in
+        return await withTaskGroup(of: (NodeID, AyameNodeAnswer?).self) { group in
             for node in nodes where node != cluster.own {
                 group.addTask {
                     let bytes = await cluster.ask(question, of: node)

@@ -1,4 +1,4 @@
-import Room
+public import Room
 import Synchronization
 import Web
 
@@ -7,7 +7,7 @@ import Web
 extension AyameCalls {
     /// Takes a message of another node; those of one node in their order. It does not block.
     /// - Returns: whether it was understood.
-    public func received(_ bytes: [UInt8], from node: CallNode) -> Bool {
+    public func received(_ bytes: [UInt8], from node: NodeID) -> Bool {
         guard let message = AyameNodeMessage(bytes) else { return false }
         switch message {
         case .register(let guest): admit(guest, from: node)
@@ -32,7 +32,7 @@ extension AyameCalls {
 
     /// The link to a node is lost: what was sent over it may not have arrived. Clients that were in rooms of the node, and those
     /// of the node that were in rooms of this one, are in no room any more.
-    public func lost(_ node: CallNode) {
+    public func lost(_ node: NodeID) {
         let (answers, guests) = state.withLock { state in
             var answers: [CheckedContinuation<AyameRooms.Answer?, Never>] = []
             for (id, registration) in state.registrations where registration.home == node {
@@ -56,7 +56,7 @@ extension AyameCalls {
 
     // MARK: Guests
 
-    private func admit(_ request: AyameGuest, from node: CallNode) {
+    private func admit(_ request: AyameGuest, from node: NodeID) {
         let guest = Guest(node: node, connectionID: request.connectionID)
         let id = guest.connectionID
         let (isNew, refusal) = state.withLock { state in
@@ -92,7 +92,7 @@ extension AyameCalls {
 
     // MARK: Registrations at other nodes
 
-    private func accepted(_ id: String, _ hasPartner: Bool, _ media: CallMedia, by node: CallNode) {
+    private func accepted(_ id: String, _ hasPartner: Bool, _ media: CallMedia, by node: NodeID) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node,
                 let answer = state.accept(id, media)
@@ -103,7 +103,7 @@ extension AyameCalls {
         answer?.resume(returning: .joined(media))
     }
 
-    private func refused(_ id: String, _ refusal: AyameRefusal, by node: CallNode) {
+    private func refused(_ id: String, _ refusal: AyameRefusal, by node: NodeID) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node, registration.answer != nil
             else { return nil }
@@ -118,7 +118,7 @@ extension AyameCalls {
         }
     }
 
-    private func closed(_ id: String, _ close: AyameClose, by node: CallNode) {
+    private func closed(_ id: String, _ close: AyameClose, by node: NodeID) {
         let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
             guard let registration = state.registrations[id], registration.home == node else { return nil }
             _ = state.remove(id)

@@ -3,7 +3,7 @@ import Room
 extension AyameCalls {
     /// A client of this node in a room of another one.
     struct Registration: Sendable {
-        let home: CallNode
+        let home: NodeID
         let room: ChannelName
         let member: AyameRooms.Member
         let accept: @Sendable (_ hasPartner: Bool, _ media: CallMedia) -> Void
@@ -15,7 +15,7 @@ extension AyameCalls {
 
     /// A client of another node in a room of this one. It belongs to the node that registered it.
     struct Guest: Hashable, Sendable {
-        let node: CallNode
+        let node: NodeID
         let connectionID: String
     }
 

@@ -5,43 +5,36 @@ public import Room
 /// A node that is reached again after its link was lost may have forgotten everything, so each loss is told to
 /// ``AyameCalls/lost(_:)``. Only ``candidates(for:)`` and ``ask(_:of:)`` may wait, and no method calls back.
 public protocol CallCluster: Sendable {
-    var own: CallNode { get }
+    var own: NodeID { get }
 
     /// Nodes with the same view of the cluster have the same ones for a room.
     func candidates(for room: ChannelName) async -> CallCandidates
 
     /// Asks a node, which answers with ``AyameCalls/answer(_:)``.
     /// - Returns: `nil` without an answer in a short time.
-    func ask(_ question: [UInt8], of node: CallNode) async -> [UInt8]?
+    func ask(_ question: [UInt8], of node: NodeID) async -> [UInt8]?
 
     /// Keeps a link to a node from now on. Each call is undone by one of ``release(_:)``.
-    func want(_ node: CallNode)
-    func release(_ node: CallNode)
+    func want(_ node: NodeID)
+    func release(_ node: NodeID)
 
     /// Sends a message after those before it. The node takes it with ``AyameCalls/received(_:from:)``.
     /// - Returns: `false` without a link.
     @discardableResult
-    func send(_ message: [UInt8], to node: CallNode) -> Bool
+    func send(_ message: [UInt8], to node: NodeID) -> Bool
 }
 
 /// The nodes that may have a room of the 1:1 relay, this one perhaps among them.
 public struct CallCandidates: Hashable, Sendable {
     /// Where a new room may begin, the best first.
-    public var open: [CallNode]
+    public var open: [NodeID]
     /// Those that take no new room, but may have this one.
-    public var closed: [CallNode]
+    public var closed: [NodeID]
 
-    public init(open: [CallNode], closed: [CallNode] = []) {
+    public init(open: [NodeID], closed: [NodeID] = []) {
         self.open = open
         self.closed = closed
     }
 
-    var all: [CallNode] { open + closed }
-}
-
-/// The name of a node in its cluster. All runs of a node have the same one.
-public struct CallNode: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
-    public let rawValue: String
-    public init(rawValue: String) { self.rawValue = rawValue }
-    public var description: String { rawValue }
+    var all: [NodeID] { open + closed }
 }

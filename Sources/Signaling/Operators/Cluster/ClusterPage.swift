@@ -50,7 +50,7 @@ enum ClusterPage {
     }
 
     private static let columns = [
-        "Node", "State", "Load", "Members", "ChannelDirectory", "Link", "Round trip", "Place", "Version",
+        "Node", "State", "Load", "Members", "Rooms", "Link", "Round trip", "Place", "Version",
     ]
 
     private static func row(_ node: ClusterStatus.Node, isOwn: Bool) -> String {
@@ -62,7 +62,7 @@ enum ClusterPage {
             (escaped(node.isIgnored ? "\(state), ignored" : state), isGood && !node.isIgnored ? "good" : "warn"),
             ("<meter min=\"0\" max=\"100\" high=\"85\" value=\"\(node.load)\"></meter> \(node.load) %", ""),
             ("\(node.members)", ""), ("\(node.rooms)", ""),
-            (escaped(node.link?.rawValue ?? "–"), isLinkBad ? "bad" : ""),
+            (isOwn ? "–" : node.link?.rawValue ?? ClusterStatus.Node.noLink, isLinkBad ? "bad" : ""),
             (node.roundTrip.map(roundTrip) ?? "–", ""),
             (escaped([node.region, node.zone].filter { !$0.isEmpty }.joined(separator: " / ")), ""),
             (escaped(node.version), ""),

@@ -9,7 +9,8 @@ extension ClusterStatus {
     var document: JSONValue {
         [
             "cluster": .string(name), "node": .string(own.name), "incarnation": .string(own.incarnation.description),
-            "store": .string(store.rawValue), "nodes": .array(([own] + others).map(\.document)),
+            "store": .string(store.rawValue),
+            "nodes": .array([own.document(isOwn: true)] + others.map { $0.document(isOwn: false) }),
             "rooms_by_nodes": .array(
                 roomsByNodeCount.sorted { $0.key < $1.key }.map { count, rooms in
                     ["nodes": .integer(count), "rooms": .integer(rooms)]
@@ -52,7 +53,10 @@ extension ClusterStatus {
 }
 
 extension ClusterStatus.Node {
-    fileprivate var document: JSONValue {
+    /// The text of no link.
+    static let noLink = "none"
+
+    fileprivate func document(isOwn: Bool) -> JSONValue {
         var members: [String: JSONValue] = [
             "name": .string(name), "incarnation": .string(incarnation.description), "state": .string(state.rawValue),
             "region": .string(region), "zone": .string(zone), "version": .string(version), "load": .integer(load),
@@ -60,7 +64,7 @@ extension ClusterStatus.Node {
             "ignored": .bool(isIgnored),
         ]
         members["address"] = address.map { .string($0.url) }
-        members["link"] = link.map { .string($0.rawValue) }
+        if !isOwn { members["link"] = .string(link?.rawValue ?? Self.noLink) }
         members["round_trip_us"] = roundTrip.map { .integer($0.nanoseconds / 1_000) }
         return .object(members)
     }
@@ -95,7 +99,7 @@ extension ClusterStatus.Node {
         ),
         APIProperty(
             "link",
-            .choice(ClusterStatus.LinkState.allCases.map(\.rawValue)),
+            .choice([noLink] + LinkState.allCases.map(\.rawValue)),
             "The link from the node that answers; absent for that node itself."
         ),
         APIProperty("round_trip_us", .integer(0...Int64.max), "Of the link, in microseconds, once it is measured."),

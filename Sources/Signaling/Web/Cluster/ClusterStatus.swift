@@ -4,19 +4,6 @@ public import Wire
 
 /// A cluster as one of its nodes knows it, for operators.
 public struct ClusterStatus: Hashable, Sendable {
-    /// The link between this node and another one.
-    public enum LinkState: String, CaseIterable, Hashable, Sendable {
-        /// None, because nothing needs one.
-        case none
-        case connecting
-        case up
-        /// Nothing has arrived for a while.
-        case suspect
-        case down
-        /// The two nodes have no common secret.
-        case refused
-    }
-
     /// One node.
     public struct Node: Hashable, Sendable {
         /// The same after a restart.
@@ -38,7 +25,7 @@ public struct ClusterStatus: Hashable, Sendable {
         public var isAbsent = false
         /// Whether this node ignores it, because the cluster's secret did not sign its record in the store.
         public var isIgnored = false
-        /// The link to it; `nil` for this node itself.
+        /// The link to it; `nil` without one, because nothing needs one.
         public var link: LinkState?
         /// Of the link; `nil` before it is measured.
         public var roundTrip: Interval?

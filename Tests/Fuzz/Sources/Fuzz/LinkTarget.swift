@@ -1,5 +1,6 @@
 import Cluster
 import MediaTypes
+import Room
 import Wire
 
 /// The bytes of several control connections between nodes, as nodes with the cluster's secret may send them: cut into frames,

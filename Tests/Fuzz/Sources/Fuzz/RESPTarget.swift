@@ -1,3 +1,4 @@
+import Room
 import Wire
 
 @testable import Cluster
