@@ -18,7 +18,7 @@ from harness.clocks import ClockMissed, assert_clock
 from harness.impair import Timeline, assert_plays
 from harness.load import assert_lossless, report_of
 from harness.machine import DropMeter, PatientClock, Wait
-from harness.neighbours import UNATTACKED, Attacks, CallProgress, Second
+from harness.neighbours import UNATTACKED, Attacks, CallProgress, Latency, Second
 from harness.network import CLIENT_ADDRESS_6, Network, run
 from harness.node import Node
 from harness.peers import Peer
@@ -317,11 +317,15 @@ def test_clients_that_a_limit_of_time_ended_missed_a_clock(failures: dict[str, i
 
 def test_seconds_that_the_host_took_say_nothing_about_an_attack() -> None:
     progress = CallProgress(SimpleNamespace(stderr=[]))
-    given = [(1, "3.21", 0.0), (2, "9.90", 0.0), (3, "2.00", 0.0), (4, "2.50", 0.02), (5, "18.00", 0.2), (6, "4.00", 0.2)]
+    given = [(1, "3.21", 0.0), (2, "9.90", 0.0), (3, "2.00", 0.0), (4, "2.50", 0.01), (5, "18.00", 0.2), (6, "4.00", 0.2)]
     progress.seconds = [Second(at, f"{at} s  latency p50 0.56 p99 {p99} ms", stolen) for at, p99, stolen in given]
     # The second line tells of a second in which the attack began.
-    assert progress.late(Attacks(began={"mutes": 1.5})) == {UNATTACKED: 3.21, "mutes": 2.5}
-    assert progress.late(Attacks(began={"mutes": 1.5, "bombs": 3.9})) == {UNATTACKED: 3.21, "mutes": 2.0}
+    before = Latency(3.21, was_quiet=True)
+    late = progress.late(Attacks(began={"mutes": 1.5}))
+    assert late == {UNATTACKED: before, "mutes": Latency(2.5, was_quiet=True)}
+    # What held in disturbed seconds held.
+    late = progress.late(Attacks(began={"mutes": 1.5, "bombs": 4.5}))
+    assert late == {UNATTACKED: before, "mutes": Latency(2.5, was_quiet=True), "bombs": Latency(4.0, was_quiet=False)}
 
 
 def test_a_publisher_with_a_wrong_clock_is_found(

@@ -23,7 +23,7 @@ from attacks import SECONDS, Attack
 
 from .clocks import ClockMissed, assert_clock
 from .load import assert_lossless, is_starved, load_command, media, report_of
-from .machine import STEAL_SHARE_MAX, stolen_seconds
+from .machine import stolen_seconds
 from .node import ENVIRONMENT, Node
 from .offers import SDP, offer
 from .verdicts import is_out_of_time
@@ -41,6 +41,9 @@ LATENCY_P99_GROWTH_MILLISECONDS_MAX = 5.0
 LATENCY_P99_MILLISECONDS_MAX = 8.0
 # Where the generator's own timers are this late, latencies measure the machine.
 LATENESS_P99_MILLISECONDS_MAX = LATENCY_P99_MILLISECONDS_MAX / 2
+# Two pauses of 8 ms, which make the 99th percentile of a second, are 1 % of the time of two processors. The same attacks had 1 to
+# 4 ms in seconds that the host left alone, and 6 to 20 ms where it took 10 to 50 %.
+QUIET_STEAL_SHARE_MAX = 0.01
 QUIET_SECOND_SECONDS_MAX = 10
 # Before the first attack.
 UNATTACKED = "no attack yet"
@@ -144,12 +147,31 @@ class Second:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether latencies are the node's. A host that takes 10 to 50 % of the processors for a second makes the 99th
-        percentile 6 to 20 ms; with less than 5 % it is 1 to 4 ms, with the same attacks."""
-        return self.stolen <= STEAL_SHARE_MAX
+        """Whether latencies are the node's."""
+        return self.stolen <= QUIET_STEAL_SHARE_MAX
 
     def __str__(self) -> str:
         return f"{self.line}  steal {self.stolen:.0%}"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """The 99th percentile of the latency during an attack: that of its middle second, the worse of two, in milliseconds.
+
+    It is that of all its seconds or of the quiet ones, whichever is less. `was_quiet` says whether at least half were quiet.
+    """
+
+    milliseconds: float
+    was_quiet: bool
+
+    @staticmethod
+    def of(seconds: list[Second]) -> Latency:
+        quiet = [one for one in seconds if one.is_quiet]
+        medians = [statistics.median_high(one.latency or 0.0 for one in some) for some in (seconds, quiet) if some]
+        return Latency(min(medians), len(quiet) * 2 >= len(seconds))
+
+    def __str__(self) -> str:
+        return f"{self.milliseconds:.2f}" + ("" if self.was_quiet else " (disturbed)")
 
 
 class CallProgress:
@@ -172,14 +194,14 @@ class CallProgress:
     def during(self, attacks: Attacks) -> list[str]:
         return [f"{attacks.at(one.at)}: {one}" for one in self.seconds]
 
-    def late(self, attacks: Attacks) -> dict[str, float]:
-        """The 99th percentile of the latency in the middle one of each attack's quiet seconds, the worse of two, in milliseconds."""
-        found: dict[str, list[float]] = {}
+    def late(self, attacks: Attacks) -> dict[str, Latency]:
+        """The latency during each attack. What held in a disturbed second held; what did not counts in quiet seconds."""
+        found: dict[str, list[Second]] = {}
         for one in self.seconds:
             # A line tells of the second before it.
-            if one.latency is not None and one.is_quiet and attacks.at(one.at - 1) == attacks.at(one.at):
-                found.setdefault(attacks.at(one.at), []).append(one.latency)
-        return {name: statistics.median_high(values) for name, values in found.items()}
+            if one.latency is not None and attacks.at(one.at - 1) == attacks.at(one.at):
+                found.setdefault(attacks.at(one.at), []).append(one)
+        return {name: Latency.of(seconds) for name, seconds in found.items()}
 
 
 @dataclass
@@ -192,8 +214,7 @@ class Outcome:
     progress: list[str]
     # Whether the host of the machine took so much of it for a second that latencies proved nothing.
     was_disturbed: bool
-    # The 99th percentile of the latency during each attack, in milliseconds.
-    late: dict[str, float]
+    late: dict[str, Latency]
     # What the node's memory grew by from before the attacks until after the call, in KiB: what is resident, and what is allocated.
     kept_kibibytes: int
     allocated_kibibytes: int
@@ -288,9 +309,12 @@ def attack_during_a_call(
 
 
 def _await_quiet_second(progress: CallProgress) -> None:
-    """Waits for a second whose latency can be told. Without one the row will be inconclusive."""
+    """Waits for a second whose latency is the node's, for a while."""
     end = time.monotonic() + QUIET_SECOND_SECONDS_MAX
-    while UNATTACKED not in progress.late(Attacks()) and time.monotonic() < end:
+    while time.monotonic() < end:
+        found = progress.late(Attacks()).get(UNATTACKED)
+        if found and found.was_quiet:
+            return
         time.sleep(0.1)
 
 
@@ -330,24 +354,29 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     assert_clock(slow[-1].seconds < JOIN_SECONDS_MAX, f"slow joins: {seen}", starved)
     usual = {name: _usual_seconds(newcomers.joins, name, attacked) for name in attacks}
     assert_clock(max(usual.values()) < USUAL_JOIN_SECONDS_MAX, f"95 % of the joins, in seconds: {usual}", starved)
-    disturbed = outcome.was_disturbed or starved
     unseen = {UNATTACKED, *attacks} - set(outcome.late)
-    assert_clock(not unseen, f"no quiet second of {unseen} was measured: {outcome.progress}", disturbed)
+    assert_clock(not unseen, f"no second of {unseen} was measured: {outcome.progress}", starved)
     lateness = report["window"]["generator"]["latenessMilliseconds"]["p99"]
     is_late = lateness > LATENESS_P99_MILLISECONDS_MAX
-    limit = min(outcome.late[UNATTACKED] + LATENCY_P99_GROWTH_MILLISECONDS_MAX, LATENCY_P99_MILLISECONDS_MAX)
-    whole = {kind: figures["latencyMilliseconds"]["p99"] for kind, figures in media(report).items()}
+    before = outcome.late[UNATTACKED].milliseconds
+    limit = min(before + LATENCY_P99_GROWTH_MILLISECONDS_MAX, LATENCY_P99_MILLISECONDS_MAX)
+    late = {name: one for name, one in outcome.late.items() if one.milliseconds >= limit}
     # One second is more than a hundredth of a call, so its latencies are the 99th percentile of the whole.
-    for late, evidence in ((outcome.late, starved or is_late), (whole, disturbed or is_late)):
-        seen = f"99th percentiles of the latency, in milliseconds: {late}; the generator's own timers are late by {lateness}"
-        assert_clock(max(late.values()) < limit, "\n".join([seen, *outcome.progress]), evidence or None)
+    whole = {kind: figures["latencyMilliseconds"]["p99"] for kind, figures in media(report).items()}
+    seen = ", ".join(f"{name} {one}" for name, one in outcome.late.items())
+    message = f"99th percentiles of the latency, in milliseconds: {seen}; whole call {whole}; generator's timers {lateness}"
+    message = "\n".join([message, *outcome.progress])
+    assert_clock(not late, message, starved or is_late or not any(one.was_quiet for one in late.values()) or None)
+    assert_clock(max(whole.values()) < limit, message, starved or is_late or outcome.was_disturbed or None)
 
 
 def assert_attacked(outcome: Outcome, least: dict[str, int]) -> None:
-    """Asserts that attacks delivered as much as makes them attacks: an attacker without a processor does not."""
+    """Asserts that attacks delivered as much as makes them attacks. A slow attacker proves nothing, whatever slowed it: the row
+    runs again, and fails without an attack."""
     for name, count in least.items():
         delivered = outcome.attacks.delivered[name]
-        assert_clock(delivered >= count, f"{name}: {delivered} in {ATTACK_RUNS_MAX} runs of {SECONDS} s, which is no attack")
+        seen = f"{name}: {delivered} in {ATTACK_RUNS_MAX} runs of {SECONDS} s, which is no attack"
+        assert_clock(delivered >= count, seen, is_starved=True)
 
 
 def _usual_seconds(joins: list[Join], attack: str, attacked: Attacks) -> float:
