@@ -426,7 +426,7 @@ let package = Package(
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
                 "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Web", "Webhooks", "Sora", "Ayame",
-                "Operators", "Signaling", "TestSupport", "Telemetry", "Wire",
+                "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -7,7 +7,6 @@ import MediaTypes
 import Room
 import Signaling
 import Web
-import Webhooks
 
 /// A node before it starts: its settings. It goes through phases, each of which opens what the next one needs: settings, media
 /// loops, control services, ``ServingNode``. What was opened is closed in reverse order, after a failed start too.
@@ -85,7 +84,6 @@ struct Node {
             services.take(notice)
         }
         if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
-        services.webhooks.connect(to: directory)
         let reload = try Reload(
             settings,
             source: source,

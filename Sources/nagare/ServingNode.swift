@@ -14,6 +14,7 @@ import ServiceLifecycle
 import Signaling
 import Sora
 import Web
+import Webhooks
 import Wire
 
 /// A node that serves clients and operators, until the end of its shutdown.
@@ -126,7 +127,7 @@ struct ServingNode: Sendable {
         let server = publicServer(signaling, quiet)
         var group: [any Service] = [adminServer(api, quiet), watch, MemoryRelease()]
         if let signaling { group.append(clusterService(signaling, api, server)) }
-        group += [services.subscriptions, services.webhooks] as [any Service]
+        group += [services.subscriptions, WebhookDelivery(of: services.webhooks, to: directory)] as [any Service]
         if let traces = services.traces { group.append(traces) }
         if let history = services.history {
             group.append(HistorySampler(history: history, directory: directory, clients: services.clientStatistics))

@@ -77,7 +77,7 @@ extension UnixSignal {
     fileprivate var number: Int32 { self == .sigint ? SIGINT : SIGTERM }
 }
 
-/// What signals do to the node. After a signal to end that arrives early, the shutdown begins as soon as it is set.
+/// What signals do to the node. After a signal that arrives early, the shutdown or reload begins as soon as it is set.
 actor SignalTarget {
     struct Actions: Sendable {
         var drain: NodeDrain
@@ -92,10 +92,15 @@ actor SignalTarget {
 
     private var actions: Actions?
     private var hasBegun = false
+    private var isReloadWaiting = false
 
     func set(_ actions: Actions) async {
         self.actions = actions
-        if hasBegun { await actions.shutDown() }
+        if hasBegun {
+            await actions.shutDown()
+        } else if isReloadWaiting {
+            await actions.reload()
+        }
     }
 
     /// Refuses new clients. Returns when all clients have left, at the deadline, and when the shutdown begins.
@@ -126,8 +131,15 @@ actor SignalTarget {
         for await _ in ends {}
     }
 
-    /// Reads the settings again. A node that does not serve yet reads them anyway.
-    func reload() async { await actions?.reload() }
+    /// Reads the settings again. A node that does not serve yet may have read them before they changed, and reads them again as soon
+    /// as it does.
+    func reload() async {
+        guard let actions else {
+            isReloadWaiting = true
+            return
+        }
+        await actions.reload()
+    }
 
     /// Starts the shutdown, unless it has begun.
     /// - Parameter announce: Called before it starts.

@@ -116,6 +116,44 @@ import Testing
         for node in others + [a] { await node.cluster.stop() }
     }
 
+    @Test func `questions are counted by what became of them`() async throws {
+        let store = InstantStore(.system)
+        let a = try await Self.start("a", store)
+        let b = try await Self.start("b", store)
+        let question = LinkRequest(kind: .connections, body: [])
+        func failure(_ ask: () async throws(LinkRequestError) -> [UInt8]) async -> LinkRequestError? {
+            do throws(LinkRequestError) {
+                _ = try await ask()
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(
+            await failure { () throws(LinkRequestError) in
+                try await a.cluster.ask(question, of: .standalone, within: .zero)
+            } == .noNode
+        )
+        let stranger = try Given.node("z")
+        #expect(
+            await failure { () throws(LinkRequestError) in
+                try await a.cluster.ask(question, of: stranger, within: .zero, patience: .zero)
+            } == .noLink
+        )
+        // The test's nodes answer nothing about connections.
+        let other = try Given.node("b")
+        #expect(
+            await failure { () throws(LinkRequestError) in
+                try await a.cluster.ask(question, of: other, within: .seconds(60), patience: .seconds(60))
+            } == .refused
+        )
+        let unanswered = a.cluster.linkCounters.unanswered
+        #expect(unanswered[.noNode] == 1 && unanswered[.noLink] != nil && unanswered[.refused] != nil)
+        // They compare their records by themselves.
+        try await eventually("a question was answered") { a.cluster.linkCounters.answered > 0 }
+        for node in [b, a] { await node.cluster.stop() }
+    }
+
     @Test func `nodes with different secrets ignore each other, and both say so by name`() async throws {
         let store = InstantStore(.system)
         let others = try #require(LinkSecurity(secrets: [String(repeating: "x", count: 32)]))

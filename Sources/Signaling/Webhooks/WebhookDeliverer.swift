@@ -16,21 +16,24 @@ final class WebhookDeliverer: Sendable {
         let participant: ParticipantID?
         /// Whether it is not to be missed: see ``DeliveryQueue``.
         let isEssential: Bool
-        /// Handles the server's answer.
-        let onAnswer: @Sendable ([String: JSONValue]) async -> Void
+        /// The new session that the server's answer may configure.
+        let session: ChannelSession?
 
         init(
             body: JSONValue,
             participant: ParticipantID? = nil,
             isEssential: Bool = true,
-            onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void = { _ in }
+            session: ChannelSession? = nil
         ) {
             self.body = body
             self.participant = participant
             self.isEssential = isEssential
-            self.onAnswer = onAnswer
+            self.session = session
         }
     }
+
+    /// Handles a server's answer to an event.
+    typealias AnswerHandler = @Sendable (_ event: Event, _ answer: [String: JSONValue]) async -> Void
 
     private let name: String
     private let url: Replaceable<String>
@@ -93,11 +96,11 @@ final class WebhookDeliverer: Sendable {
     }
 
     /// Delivers events until the task is cancelled, or the queue is empty after ``finish()``.
-    func run() async {
+    func run(_ onAnswer: @escaping AnswerHandler = { _, _ in }) async {
         await withDiscardingTaskGroup { group in
             for await _ in wakes {
                 while let (channel, event) = queue.withLock({ $0.next() }) {
-                    group.addTask { await self.attempt(event, of: channel) }
+                    group.addTask { await self.attempt(event, of: channel, onAnswer) }
                 }
                 if queue.withLock({ $0.isDraining && $0.count == 0 }) { return }
             }
@@ -110,7 +113,7 @@ final class WebhookDeliverer: Sendable {
         wake.yield()
     }
 
-    private func attempt(_ event: Event, of channel: ChannelName) async {
+    private func attempt(_ event: Event, of channel: ChannelName, _ onAnswer: AnswerHandler) async {
         let isDelivered: Bool
         var reason = ""
         do throws(WebhookFailure) {
@@ -118,7 +121,7 @@ final class WebhookDeliverer: Sendable {
             let answer = try await counters.timed(name) { () async throws(WebhookFailure) in
                 try await transport.exchange(event.body, with: url.current, headers: headers)
             }
-            await event.onAnswer(answer)
+            await onAnswer(event, answer)
             isDelivered = true
         } catch {
             isDelivered = false

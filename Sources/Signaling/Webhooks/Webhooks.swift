@@ -16,8 +16,8 @@ public import Web
 /// It queues reports without blocking and delivers them in the background, in order per channel. It applies the answers of
 /// the session webhook to new sessions.
 ///
-/// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
-public final class Webhooks: Service {
+/// ``WebhookDelivery`` runs it.
+public final class Webhooks: Sendable {
     private let events: WebhookDeliverer
     private let sessions: WebhookDeliverer
     /// Which of the two are in use.
@@ -25,8 +25,6 @@ public final class Webhooks: Service {
     let bodies: WebhookBodies
     private let logger: Logger
     private let drainTimeout: Duration
-    /// The channels, which are created after the webhooks.
-    private let directory = Replaceable<ChannelDirectory?>(nil)
 
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service.
@@ -81,22 +79,14 @@ public final class Webhooks: Service {
         uses.current = (event != nil, session != nil)
     }
 
-    /// Sets the channels for the session webhook's answers.
-    public func connect(to directory: ChannelDirectory) { self.directory.current = directory }
-
     /// Queues the event of one report. It does not block.
     /// - Parameter media: How the media of a connection that ended was; `nil` where that is not known.
     public func take(_ report: RoomReport, media: JSONValue? = nil) {
         switch report {
         case .sessionCreated(let session, let time):
-            enqueue(
-                bodies.session("session.created", session, unixNanoseconds: time),
-                of: session
-            ) { [weak self] answer in
-                await self?.apply(answer, to: session)
-            }
+            enqueue(bodies.session("session.created", session, unixNanoseconds: time), of: session, isNew: true)
         case .sessionDestroyed(let session, let time):
-            enqueue(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session) { _ in }
+            enqueue(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session, isNew: false)
         case .connectionCreated(let report):
             enqueue(bodies.event("connection.created", report), of: report)
             if report.connection.member.role.publishes { enqueue(.publish, report) }
@@ -144,18 +134,18 @@ public final class Webhooks: Service {
         )
     }
 
-    private func enqueue(
-        _ body: @autoclosure () -> JSONValue,
-        of session: ChannelSession,
-        onAnswer: @escaping @Sendable ([String: JSONValue]) async -> Void
-    ) {
+    /// - Parameter isNew: whether the answer may configure the session.
+    private func enqueue(_ body: @autoclosure () -> JSONValue, of session: ChannelSession, isNew: Bool) {
         guard uses.current.sessions else { return }
-        sessions.enqueue(WebhookDeliverer.Event(body: body(), onAnswer: onAnswer), of: session.channel)
+        sessions.enqueue(
+            WebhookDeliverer.Event(body: body(), session: isNew ? session : nil),
+            of: session.channel
+        )
     }
 
     /// Applies the session webhook's answer, if the session still exists.
-    private func apply(_ answer: [String: JSONValue], to session: ChannelSession) async {
-        guard let directory = directory.current else { return }
+    private func apply(_ answer: [String: JSONValue], to session: ChannelSession, of directory: ChannelDirectory) async
+    {
         do {
             let fields = JSONFields(answer)
             let number = try fields.integer("spotlight_number", Spotlight.numbers)
@@ -181,14 +171,18 @@ public final class Webhooks: Service {
     }
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
-    public func run() async {
+    func run(_ directory: ChannelDirectory) async {
         let (events, sessions, drainTimeout) = (events, sessions, drainTimeout)
         let (endings, end) = AsyncStream.makeStream(of: Void.self)
         await withTaskGroup(of: Void.self) { group in
             let deliveries = Task {
                 await withDiscardingTaskGroup { group in
-                    for deliverer in [events, sessions] {
-                        group.addTask { await deliverer.run() }
+                    group.addTask { await events.run() }
+                    group.addTask {
+                        await sessions.run { event, answer in
+                            guard let session = event.session else { return }
+                            await self.apply(answer, to: session, of: directory)
+                        }
                     }
                 }
             }
@@ -221,4 +215,19 @@ public final class Webhooks: Service {
         guard left > 0 else { return }
         logger.warning("webhook events were not delivered before the shutdown", metadata: ["events": "\(left)"])
     }
+}
+
+/// Delivers the events of webhooks, and applies the answers of the session webhook to the channels of a node.
+///
+/// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
+public struct WebhookDelivery: Service {
+    private let webhooks: Webhooks
+    private let directory: ChannelDirectory
+
+    public init(of webhooks: Webhooks, to directory: ChannelDirectory) {
+        self.webhooks = webhooks
+        self.directory = directory
+    }
+
+    public func run() async { await webhooks.run(directory) }
 }

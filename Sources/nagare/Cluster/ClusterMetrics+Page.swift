@@ -80,6 +80,17 @@ struct ClusterMetrics: Sendable {
                 roundTrip.seconds
             )
         }
+        let answers =
+            [("answered", links.answered)]
+            + LinkRequestError.allCases.map { ($0.rawValue, links.unanswered[$0] ?? 0) }
+        for (result, count) in answers {
+            page.addCounter(
+                "nagare_cluster_requests_total",
+                help: "Questions to other nodes by what became of them.",
+                labels: [MetricLabel("result", result)],
+                count
+            )
+        }
         let counts: [(String, String, UInt64)] = [
             ("nagare_cluster_link_frames_sent_total", "Frames sent over control links.", links.framesSent),
             ("nagare_cluster_link_sent_bytes_total", "Bytes sent over control links.", links.bytesSent),

@@ -1,5 +1,6 @@
 import JSON
 import Room
+import RoomTestSupport
 import Synchronization
 import Testing
 
@@ -145,7 +146,7 @@ final class KeptCallReports: Sendable {
         try join("alice")
         directory.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
         for report in kept.all { webhooks.take(report) }
-        let run = Task { await webhooks.run() }
+        let run = Task { await webhooks.run(ChannelDirectory(planes: [FakeMediaPlane()])) }
         let posts = await transport.first(4).map(\.body)
         run.cancel()
         await run.value

@@ -80,9 +80,14 @@ struct WebhookDeliveryTests {
     }
 
     /// Runs the webhooks until every event was delivered or dropped.
-    private static func finish(_ webhooks: Webhooks) async throws {
+    private static func finish(
+        _ webhooks: Webhooks,
+        _ directory: ChannelDirectory = ChannelDirectory(planes: [FakeMediaPlane()])
+    )
+        async throws
+    {
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { await webhooks.run() }
+            group.addTask { await webhooks.run(directory) }
             try await eventually("no event waits") { webhooks.waitingCounts.values.allSatisfy { $0 == 0 } }
             group.cancelAll()
         }
@@ -190,10 +195,9 @@ struct WebhookDeliveryTests {
                 .success(#"{"spotlight_number":99}"#),
             ])
             let webhooks = Self.webhooks(script, WebhookCounters())
-            webhooks.connect(to: bench.directory)
             for _ in 0..<3 { webhooks.take(.sessionCreated(session, unixNanoseconds: 0)) }
             webhooks.take(.sessionDestroyed(session, unixNanoseconds: 0))
-            try await Self.finish(webhooks)
+            try await Self.finish(webhooks, bench.directory)
             #expect(try await bench.directory.filters(of: .channel, in: lobby).map(\.name) == ["default"])
             #expect(script.told.last?["type"] == "session.destroyed")
             #expect(script.told.last?["session_id"] == .string(session.id.value))

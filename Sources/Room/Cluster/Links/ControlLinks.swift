@@ -189,6 +189,17 @@ package final class ControlLinks: ChannelLinks {
         try await questions.ask(node, within: duration) { send(.request($0, request), to: node) }
     }
 
+    /// Counts a question as answered, or not.
+    func count(_ failure: LinkRequestError?) {
+        shared.withLock { shared in
+            if let failure {
+                shared.counters.unanswered[failure, default: 0] &+= 1
+            } else {
+                shared.counters.answered &+= 1
+            }
+        }
+    }
+
     // MARK: Frames out
 
     private func send(_ frame: LinkFrame, to node: NodeID) -> Bool {

@@ -14,13 +14,13 @@ package protocol LinkDelegate: AnyObject, Sendable {
     func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]?
 }
 
-/// Why a question to another node got no answer.
-package enum LinkRequestError: Error, Hashable, Sendable {
+/// Why a question to another node got no answer. The raw value is the metric's label.
+package enum LinkRequestError: String, Error, CaseIterable, Hashable, Sendable {
     /// There is no such node.
-    case noNode
+    case noNode = "no_node"
     /// There is no link to the node.
-    case noLink
-    case timedOut
+    case noLink = "no_link"
+    case timedOut = "timed_out"
     /// The node could not answer.
     case refused
     /// As many questions wait for answers as may.
@@ -49,4 +49,7 @@ package struct LinkCounters: Hashable, Sendable {
     package var linksUp: UInt64 = 0
     package var linksDown: UInt64 = 0
     package var nodesDead: UInt64 = 0
+    /// Questions to other nodes that were answered, and the others by what kept them from an answer.
+    package var answered: UInt64 = 0
+    package var unanswered: [LinkRequestError: UInt64] = [:]
 }

@@ -331,7 +331,10 @@ package final class ClusterNode: Sendable {
         of media: NodeIncarnation,
         within duration: Duration
     ) async throws(LinkRequestError) -> [UInt8] {
-        guard let node = node(of: media) else { throw .noNode }
+        guard let node = node(of: media) else {
+            links.count(.noNode)
+            throw .noNode
+        }
         return try await ask(request, of: node, within: duration)
     }
 
@@ -352,11 +355,16 @@ package final class ClusterNode: Sendable {
         let end = ContinuousClock.now + patience
         while true {
             do throws(LinkRequestError) {
-                return try await links.ask(request, of: node, within: duration)
+                let answer = try await links.ask(request, of: node, within: duration)
+                links.count(nil)
+                return answer
             } catch {
-                guard error == .noLink, .now < end else { throw error }
+                let mayAskAgain = error == .noLink && .now < end
+                guard mayAskAgain, (try? await Task.sleep(for: .milliseconds(20))) != nil else {
+                    links.count(error)
+                    throw error
+                }
             }
-            guard (try? await Task.sleep(for: .milliseconds(20))) != nil else { throw .noLink }
         }
     }
 
