@@ -127,7 +127,7 @@ struct ServingNode: Sendable {
         let server = publicServer(signaling, quiet)
         var group: [any Service] = [adminServer(api, quiet), watch, MemoryRelease()]
         if let signaling { group.append(clusterService(signaling, api, server)) }
-        group += [services.subscriptions, WebhookDelivery(of: services.webhooks, to: directory)] as [any Service]
+        group += [services.subscriptions, WebhooksService(services.webhooks, directory)] as [any Service]
         if let traces = services.traces { group.append(traces) }
         if let history = services.history {
             group.append(HistorySampler(history: history, directory: directory, clients: services.clientStatistics))

@@ -121,32 +121,18 @@ import Testing
         let a = try await Self.start("a", store)
         let b = try await Self.start("b", store)
         let question = LinkRequest(kind: .connections, body: [])
-        func failure(_ ask: () async throws(LinkRequestError) -> [UInt8]) async -> LinkRequestError? {
-            do throws(LinkRequestError) {
-                _ = try await ask()
-                return nil
-            } catch {
-                return error
-            }
+        await #expect(throws: LinkRequestError.noNode) {
+            try await a.cluster.ask(question, of: .standalone, within: .zero)
         }
-        #expect(
-            await failure { () throws(LinkRequestError) in
-                try await a.cluster.ask(question, of: .standalone, within: .zero)
-            } == .noNode
-        )
         let stranger = try Given.node("z")
-        #expect(
-            await failure { () throws(LinkRequestError) in
-                try await a.cluster.ask(question, of: stranger, within: .zero, patience: .zero)
-            } == .noLink
-        )
+        await #expect(throws: LinkRequestError.noLink) {
+            try await a.cluster.ask(question, of: stranger, within: .zero, patience: .zero)
+        }
         // The test's nodes answer nothing about connections.
         let other = try Given.node("b")
-        #expect(
-            await failure { () throws(LinkRequestError) in
-                try await a.cluster.ask(question, of: other, within: .seconds(60), patience: .seconds(60))
-            } == .refused
-        )
+        await #expect(throws: LinkRequestError.refused) {
+            try await a.cluster.ask(question, of: other, within: .seconds(60), patience: .seconds(60))
+        }
         let unanswered = a.cluster.linkCounters.unanswered
         #expect(unanswered[.noNode] == 1 && unanswered[.noLink] != nil && unanswered[.refused] != nil)
         // They compare their records by themselves.

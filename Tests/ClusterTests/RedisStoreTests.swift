@@ -170,6 +170,21 @@ final class ServedStore: TestedStore {
         connection.close()
     }
 
+    @Test func `nodes of earlier versions find an epoch and an anchor`() async throws {
+        let served = try await ServedStore()
+        let room = try Given.room("r")
+        for node in ["a", "b"] {
+            _ = try await served.attach(
+                Attach(room: room, instance: Given.instance(node, 7), session: Given.session("S"))
+            )
+        }
+        let connection = try await RedisConnection.open(served.server.address, tls: nil)
+        let key = StoreKeys(cluster: try #require(ClusterName(rawValue: "c"))).room(room)
+        let reply = try await connection.send(RESPCommand("HMGET", key, "e", "a"), within: .seconds(10))
+        #expect(reply.array?.map(\.text) == ["1", "a:7"])
+        connection.close()
+    }
+
     @Test func `many scripts are under way at a time`() async throws {
         let served = try await ServedStore()
         let session = try Given.session("S")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Callable, Iterator
 
@@ -14,7 +13,6 @@ from harness.members import SoraMember
 from harness.network import NODE_ADDRESS, NODE_NAME, Network
 from harness.node import Node, free_tcp_port
 from harness.relay_viewer import RelayPublisher, RelayViewer
-from harness.waiting import wait_until
 from playwright.sync_api import Playwright
 
 # The path of the selected candidate pair.
@@ -110,9 +108,7 @@ def test_the_sora_sdk_calls_through_turn_without_udp(
             one.sees(other, 20)
             one.hears(other)
         assert node.total("nagare_turn_allocations{", "transport=tcp") >= 2
-        # The first picture and sound of each need fewer.
-        carried = partial(node.total, "nagare_turn_datagrams_total")
-        wait_until(lambda: min(carried("direction=in"), carried("direction=out")) > 60, "media both ways through TURN", 20)
+        node.wait_for_turn("in", "out")
         assert node.operate("20171010.GetStatsReport")["total_turn_tcp_connections"] == 2
         assert network.packets()["blocked-tcp"] > blocked, "the SDK tried the closed port"
         assert_no_udp(node, network)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Callable
 
@@ -172,8 +171,7 @@ def test_a_client_that_names_itself_the_sora_ios_sdk_connects_over_turn_by_defau
     configs = [one.page.evaluate("window.member.offer.config") for one in (plain, relayed)]
     assert configs[0] == {"iceServers": [], "iceTransportPolicy": "all"}
     assert configs[1]["iceTransportPolicy"] == "relay" and len(configs[1]["iceServers"]) == 1
-    carried = partial(node.total, "nagare_turn_datagrams_total", "direction=in")
-    wait_until(lambda: carried() > 60, "media through TURN", 20, describe=carried)
+    node.wait_for_turn("in")
     assert relayed.disconnect() == (1000, "TYPE-DISCONNECT")
 
 
@@ -185,8 +183,7 @@ def test_the_sora_sdk_connects_only_over_turn_where_an_offer_has_it(
     for one, other in (members, members[::-1]):
         one.sees(other)
         one.hears(other)
-    carried = partial(node.total, "nagare_turn_datagrams_total", "direction=out")
-    wait_until(lambda: carried() > 60, "media through TURN", 20, describe=carried)
+    node.wait_for_turn("out")
     # What is not relayed are answers to the TURN client itself.
     # Both are of one scrape: media goes on between two.
     metrics = node.metrics()

@@ -16,7 +16,7 @@ public import Web
 /// It queues reports without blocking and delivers them in the background, in order per channel. It applies the answers of
 /// the session webhook to new sessions.
 ///
-/// ``WebhookDelivery`` runs it.
+/// ``WebhooksService`` runs it.
 public final class Webhooks: Sendable {
     private let events: WebhookDeliverer
     private let sessions: WebhookDeliverer
@@ -220,11 +220,11 @@ public final class Webhooks: Sendable {
 /// Delivers the events of webhooks, and applies the answers of the session webhook to the channels of a node.
 ///
 /// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
-public struct WebhookDelivery: Service {
+public struct WebhooksService: Service {
     private let webhooks: Webhooks
     private let directory: ChannelDirectory
 
-    public init(of webhooks: Webhooks, to directory: ChannelDirectory) {
+    public init(_ webhooks: Webhooks, _ directory: ChannelDirectory) {
         self.webhooks = webhooks
         self.directory = directory
     }

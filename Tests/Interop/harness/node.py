@@ -110,6 +110,14 @@ class Node:
         """The sum of the samples whose name with labels contains all of `parts`."""
         return sum(value for name, value in self.metrics().items() if all(part in name for part in parts))
 
+    def wait_for_turn(self, *directions: str) -> None:
+        """Waits until TURN has carried more than 60 datagrams each way. The first picture and sound need fewer."""
+
+        def carried() -> list[float]:
+            return [self.total("nagare_turn_datagrams_total", f"direction={one}") for one in directions]
+
+        wait_until(lambda: min(carried()) > 60, f"media through TURN, {' and '.join(directions)}", 20, describe=carried)
+
     def channel(self, name: str, token: str | None = None) -> dict:
         """The node's description of a channel."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}

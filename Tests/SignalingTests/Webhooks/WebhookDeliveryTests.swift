@@ -80,12 +80,9 @@ struct WebhookDeliveryTests {
     }
 
     /// Runs the webhooks until every event was delivered or dropped.
-    private static func finish(
-        _ webhooks: Webhooks,
-        _ directory: ChannelDirectory = ChannelDirectory(planes: [FakeMediaPlane()])
-    )
-        async throws
-    {
+    /// - Parameter directory: the channels that answers configure.
+    private static func finish(_ webhooks: Webhooks, _ directory: ChannelDirectory? = nil) async throws {
+        let directory = directory ?? ChannelDirectory(planes: [FakeMediaPlane()])
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { await webhooks.run(directory) }
             try await eventually("no event waits") { webhooks.waitingCounts.values.allSatisfy { $0 == 0 } }

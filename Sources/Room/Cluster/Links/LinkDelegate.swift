@@ -49,7 +49,8 @@ package struct LinkCounters: Hashable, Sendable {
     package var linksUp: UInt64 = 0
     package var linksDown: UInt64 = 0
     package var nodesDead: UInt64 = 0
-    /// Questions to other nodes that were answered, and the others by what kept them from an answer.
+    /// Questions to other nodes that were answered, and the others by what kept them from an answer. Not those whether a witness
+    /// can reach a node.
     package var answered: UInt64 = 0
     package var unanswered: [LinkRequestError: UInt64] = [:]
 }
