@@ -169,14 +169,23 @@ def peer() -> Iterator[Callable[..., Peer]]:
     yield from starting(Peer)
 
 
+# Where a packet was lost: before the node, which then asks for it, in the node, or after it.
+LOSS_COUNTS = ("publisher_packets_lost", "nacked_packets", "retransmissions_received", "dropped_total")
+
+
 @pytest.fixture
 def transport(node: Node, channel: str) -> Iterator[Callable[..., TransportViewer]]:
-    """Starts viewers that record the packets at their transport. They watch the test's own channel and node, or others."""
+    """Starts viewers that record the packets at their transport. They watch the test's own channel and node, or others.
+
+    What the test's node counted of lost packets is printed with a failure.
+    """
+    before = {one: node.total(one) for one in LOSS_COUNTS}
 
     def make(path: str = channel, *options: str, at: Node | None = None) -> TransportViewer:
         return TransportViewer(f"{(at or node).origin}/whep/{path}", *options)
 
     yield from starting(make)
+    print("counted by the node:", {one: node.total(one) - before[one] for one in LOSS_COUNTS})
 
 
 @pytest.fixture

@@ -209,9 +209,25 @@ def test_a_wait_at_the_end_explains_the_frames_of_its_time() -> None:
     assert [one.is_starved for one in clocks_missed(playback(0.6, frames_received=255))] == [True]
 
 
-@pytest.mark.parametrize("changes", [{"frames_received": 240}, {"freezes": 2, "unexcused_freezes": 1}])
-def test_no_wait_explains_frames_that_did_not_come(changes: dict[str, object]) -> None:
-    assert [one.is_starved for one in clocks_missed(playback(BUSY, **changes))] == [False]
+@pytest.mark.parametrize(
+    ("busy", "starved"),
+    [
+        # The queues were empty after the seconds at the start, and a wait of one second holds the frames of one second.
+        ([1.0] * 4 + [0.1] * 6, False),
+        ([0.1] * 9 + [1.0], False),
+        ([0.1] * 7 + [1.0] * 3, True),
+        ([1.0] * 10, True),
+    ],
+)
+def test_the_waits_that_reach_to_the_end_explain_the_frames_of_their_time(busy: list[float], starved: bool) -> None:
+    # Frames of 2.4 s have not come.
+    seen = playback(frames_received=228, waits=[Wait(1.0, one) for one in busy])
+    assert [one.is_starved for one in clocks_missed(seen)] == [starved]
+
+
+def test_no_wait_explains_a_freeze_of_a_second_without_one() -> None:
+    seen = playback(BUSY, freezes=2, unexcused_freezes=1)
+    assert [one.is_starved for one in clocks_missed(seen)] == [False]
 
 
 def test_packets_that_the_kernel_dropped_prove_nothing() -> None:

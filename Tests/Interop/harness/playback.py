@@ -11,6 +11,7 @@ import statistics
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any, Callable
 
 from .clocks import ClockMissed
@@ -61,6 +62,16 @@ class Playback:
     def worst_wait(self) -> float:
         """The most seconds that a thread waited for a processor in one second."""
         return max((one.waited for one in self.waits), default=0.0)
+
+    @property
+    def backlog(self) -> float:
+        """The most seconds of media that may still be on the way at the end, because programs waited for a processor.
+
+        What waits in queues grows while a program waits for most of each second, and goes in the first second in which it
+        does not.
+        """
+        kept = takewhile(lambda one: one.waited >= one.seconds / 2, reversed(self.waits))
+        return max(self.worst_wait, sum(one.waited for one in kept))
 
     @property
     def waited_share(self) -> float:
@@ -166,8 +177,7 @@ def clocks_missed(
         arrived["the transport"] = playback.arrivals.frames_per_second
     if playback.frames_received is not None:
         arrived["the browser"] = playback.frames_received / playback.seconds
-    # What waits at the end of the interval is not counted yet.
-    counted = FRAMES_ARRIVED_SHARE_MIN * (1 - min(1.0, playback.worst_wait / playback.seconds))
+    counted = FRAMES_ARRIVED_SHARE_MIN * (1 - min(1.0, playback.backlog / playback.seconds))
     for where, rate in arrived.items():
         if playback.sent_per_second is not None and rate < FRAMES_ARRIVED_SHARE_MIN * playback.sent_per_second:
             starved = rate >= counted * playback.sent_per_second
