@@ -80,5 +80,6 @@ def test_an_idle_subscriber_takes_little_memory(own_node: Callable[..., Node]) -
     )
     assert report["subscribersConnected"] == 400
     each = report["window"]["server"]["residentBytesPerSubscriber"]
-    # The more handshakes a machine delays, the more memory they take at a time.
-    assert_clock(0 < each <= IDLE_SUBSCRIBER_BYTES_MAX, f"{each} bytes a subscriber", is_starved(report))
+    # The more handshakes a machine delays, the more memory they take at a time. The generator knows of its own waits only.
+    starved = is_starved(report) or None
+    assert_clock(0 < each <= IDLE_SUBSCRIBER_BYTES_MAX, f"{each} bytes a subscriber", starved)
