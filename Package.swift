@@ -149,7 +149,16 @@ let package = Package(
             "Forwarding/Media",
             ["Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop"]
         ),
-        module("Room/Room", ["Wire", "MediaTypes", "Deflate"]),
+        module("Room/ChannelTypes", ["Wire", "MediaTypes"]),
+        module(
+            "Room/Access",
+            [
+                "Wire", "Signatures", "MediaTypes", "JSON", "ChannelTypes",
+                .product(name: "Logging", package: "swift-log"),
+            ],
+            isSmall: true
+        ),
+        module("Room/Room", ["Wire", "MediaTypes", "Deflate", "ChannelTypes"]),
         module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
@@ -162,23 +171,15 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
-        module("Metrics/History", ["Wire", "MediaTypes", "Room", "JSON", "CSQLite"]),
+        module("Metrics/History", ["Wire", "MediaTypes", "ChannelTypes", "Room", "JSON", "CSQLite"]),
         module(
             "Room/Cluster",
             [
-                "Wire", "Signatures", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
+                "Wire", "Signatures", "ChannelTypes", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
-            ],
-            isSmall: true
-        ),
-        module(
-            "Room/Access",
-            [
-                "Wire", "Signatures", "MediaTypes", "JSON", "Room",
-                .product(name: "Logging", package: "swift-log"),
             ],
             isSmall: true
         ),
@@ -209,7 +210,8 @@ let package = Package(
         module(
             "Signaling/Web",
             [
-                "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "Room", "Telemetry",
+                "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "ChannelTypes", "Room",
+                "Telemetry",
                 "Listeners",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
@@ -223,7 +225,7 @@ let package = Package(
         module(
             "Signaling/Webhooks",
             [
-                "Wire", "Metrics", "MediaTypes", "JSON", "Access", "Room", "Telemetry", "Web",
+                "Wire", "Metrics", "MediaTypes", "JSON", "Access", "ChannelTypes", "Room", "Telemetry", "Web",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
@@ -236,7 +238,7 @@ let package = Package(
         module(
             "Signaling/Sora",
             [
-                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Web",
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "ChannelTypes", "Room", "Telemetry", "Web",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
             ],
@@ -245,7 +247,8 @@ let package = Package(
         module(
             "Signaling/Ayame",
             [
-                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Web", "Webhooks", "Sora",
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "ChannelTypes", "Room", "Web", "Webhooks",
+                "Sora",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
             ],
@@ -254,7 +257,8 @@ let package = Package(
         module(
             "Signaling/Operators",
             [
-                "Wire", "MediaTypes", "JSON", "History", "Access", "Room", "Pages", "Web", "Webhooks", "Ayame",
+                "Wire", "MediaTypes", "JSON", "History", "Access", "ChannelTypes", "Room", "Pages", "Web", "Webhooks",
+                "Ayame",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
@@ -268,7 +272,8 @@ let package = Package(
         module(
             "Signaling/Signaling",
             [
-                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Telemetry", "Pages", "Web", "Webhooks",
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "ChannelTypes", "Room", "Telemetry", "Pages",
+                "Web", "Webhooks",
                 "Sora", "Ayame",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
@@ -309,7 +314,8 @@ let package = Package(
             name: "nagare",
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
-                "JSON", "History", "Access", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame", "Operators",
+                "JSON", "History", "Access", "ChannelTypes", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame",
+                "Operators",
                 "Signaling", "Telemetry", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
@@ -359,27 +365,28 @@ let package = Package(
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",
-            dependencies: ["Room", "MediaTypes", "Wire"],
+            dependencies: ["ChannelTypes", "Room", "MediaTypes", "Wire"],
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
         tests(
             "RoomTests",
-            ["Deflate", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport", "TestSupport", "Wire"]
+            ["Deflate", "ChannelTypes", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport", "TestSupport", "Wire"]
         ),
         tests("JSONTests", ["JSON", "TestSupport"]),
-        tests("HistoryTests", ["History", "JSON", "MediaTypes", "Room", "Wire"]),
+        tests("HistoryTests", ["History", "JSON", "ChannelTypes", "MediaTypes", "Room", "Wire"]),
         // A model of the cluster's store.
         .target(
             name: "ClusterTestSupport",
-            dependencies: ["Cluster", "MediaTypes", "Room", "TestSupport", "Wire"],
+            dependencies: ["Cluster", "ChannelTypes", "MediaTypes", "Room", "TestSupport", "Wire"],
             path: "Tests/ClusterTestSupport",
             swiftSettings: settings
         ),
         tests(
             "ClusterTests",
             [
-                "Cluster", "ClusterTestSupport", "MediaTypes", "Room", "RoomTestSupport", "TestSupport", "Wire",
+                "Cluster", "ClusterTestSupport", "ChannelTypes", "MediaTypes", "Room", "RoomTestSupport", "TestSupport",
+                "Wire",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
                 nio("NIOEmbedded"),
@@ -390,14 +397,14 @@ let package = Package(
         // What both AccessTests and SignalingTests ask about.
         .target(
             name: "AccessTestSupport",
-            dependencies: ["Access", "JSON", "Room"],
+            dependencies: ["Access", "JSON", "ChannelTypes"],
             path: "Tests/AccessTestSupport",
             swiftSettings: settings
         ),
         tests(
             "AccessTests",
             [
-                "Access", "AccessTestSupport", "JSON", "Room", "Signatures", "TestSupport",
+                "Access", "AccessTestSupport", "JSON", "ChannelTypes", "Signatures", "TestSupport",
                 "Wire",
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -406,7 +413,8 @@ let package = Package(
             "SignalingTests",
             [
                 "Web", "Webhooks", "Sora", "Ayame", "Operators", "Signaling", "Access", "AccessTestSupport", "History",
-                "JSON", "Pages", "Room", "RoomTestSupport", "MediaTypes", "Metrics", "Negotiation", "TestSupport",
+                "JSON", "Pages", "ChannelTypes", "Room", "RoomTestSupport", "MediaTypes", "Metrics", "Negotiation",
+                "TestSupport",
                 "Telemetry", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
@@ -425,7 +433,8 @@ let package = Package(
             "NagareTests",
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
-                "JSON", "Media", "MediaTypes", "Metrics", "Room", "SRTP", "Web", "Webhooks", "Sora", "Ayame",
+                "JSON", "Media", "MediaTypes", "Metrics", "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora",
+                "Ayame",
                 "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
@@ -460,7 +469,7 @@ let package = Package(
             [
                 "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
                 "MediaTypes",
-                "Negotiation", "Room", "RoomTestSupport", "SeedSupport", "TURN", "TestSupport", "Wire",
+                "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "TURN", "TestSupport", "Wire",
             ],
             isOptimized: true
         ),
@@ -475,7 +484,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame",
+        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
+        "Ayame",
         "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",
     ]
@@ -483,33 +493,37 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     package.targets.removeAll { !cores.contains($0.name) }
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
-    let parsers = ["Signatures", "Deflate", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame"]
+    let parsers = [
+        "Signatures", "Deflate", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame",
+    ]
     package.products.append(.library(name: "NagareParsers", targets: parsers))
     // Of the modules that need packages, the files that read and decide what others send, without sockets, logs and clocks.
     for target in package.targets where parsers.contains(target.name) {
         target.swiftSettings = settings + [.unsafeFlags(["-enable-testing"])]
         switch target.name {
         case "Cluster":
-            target.dependencies = ["Wire", "Signatures", "MediaTypes", "Room", "JSON", "CHiredis"]
+            target.dependencies = ["Wire", "Signatures", "ChannelTypes", "MediaTypes", "Room", "JSON", "CHiredis"]
             target.sources = [
                 "Links/LengthPrefix.swift", "Links/LinkBackoff.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
                 "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Channels/ChannelMessage.swift",
                 "Store/Identifiers.swift", "Store/NodeRecord.swift", "Store/RecordSigner.swift",
             ]
         case "Access":
-            target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "Room"]
+            target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "ChannelTypes"]
             target.exclude = ["RemoteKeySet.swift", "SignatureAuthorizer.swift"]
         case "Web":
-            target.dependencies = ["Wire", "MediaTypes", "Metrics", "Room"]
+            target.dependencies = ["Wire", "MediaTypes", "Metrics", "ChannelTypes", "Room"]
             target.sources = ["Statistics/SignalingStatistics.swift", "WebSocket/WebSocketClose.swift"]
         case "Sora":
-            target.dependencies = ["Wire", "MediaTypes", "Negotiation", "JSON", "Access", "Room", "Web"]
+            target.dependencies = [
+                "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "ChannelTypes", "Room", "Web",
+            ]
             target.sources = [
                 "ChannelRequest.swift", "JSONObjectWriter.swift", "MetadataChange.swift", "SoraClientMessage.swift",
                 "SoraClose.swift", "SoraCodecs.swift", "SoraConnect.swift", "SoraRPC.swift",
             ]
         case "Ayame":
-            target.dependencies = ["JSON", "Room", "Web", "Sora"]
+            target.dependencies = ["JSON", "ChannelTypes", "Room", "Web", "Sora"]
             target.sources = ["AyameClientMessage.swift", "AyameConfiguration.swift"]
         default: break
         }

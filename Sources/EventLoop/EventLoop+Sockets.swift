@@ -1,6 +1,6 @@
 internal import CDatagram
 import Glibc
-public import Wire
+package import Wire
 
 /// UDP sockets; on the loop's thread only.
 extension EventLoop {
@@ -9,7 +9,7 @@ extension EventLoop {
     ///
     /// A port that another socket uses is an error (no SO_REUSEPORT).
     @discardableResult
-    public func addSocket(
+    package func addSocket(
         bind address: TransportAddress,
         options: SocketOptions = SocketOptions()
     ) throws(EventLoopError) -> SocketIndex {
@@ -45,13 +45,13 @@ extension EventLoop {
     }
 
     /// The socket's address and settings; `nil` when the loop has no socket with that index.
-    public func description(of index: SocketIndex) -> SocketDescription? {
+    package func description(of index: SocketIndex) -> SocketDescription? {
         executor.checkIsolated()
         return Int(index.rawValue) < socketCount ? socket(at: Int(index.rawValue)).description : nil
     }
 
     /// Datagrams in the send queues, which wait because the kernel's send buffers are full.
-    public var queuedDatagrams: Int {
+    package var queuedDatagrams: Int {
         executor.checkIsolated()
         return (0..<socketCount).reduce(0) { $0 + socket(at: $1).queuedCount }
     }
@@ -61,7 +61,7 @@ extension EventLoop {
     /// Never blocks and never fails. Datagrams that do not fit in the kernel's send buffer wait in the socket's bounded
     /// queue. Datagrams that do not fit in the queue, or that the system refuses, are dropped and counted. Datagrams to
     /// one path keep their order, except in the queue, where control is sent before audio and audio before other media.
-    public func send(_ batch: DatagramBatch) {
+    package func send(_ batch: DatagramBatch) {
         executor.checkIsolated()
         defer { batch.removeAll() }
         guard isOpen else {
@@ -93,7 +93,7 @@ extension EventLoop {
     }
 
     /// Sets the ECN field of all datagrams that leave on a path from now on, those in its send queue included (RFC 3168 §5).
-    public func setECN(_ codepoint: ECNCodepoint, on path: NetworkPath) {
+    package func setECN(_ codepoint: ECNCodepoint, on path: NetworkPath) {
         executor.checkIsolated()
         guard isOpen, let index = path.local.socket?.rawValue, index < socketCount else { return }
         socket(at: Int(index)).setECN(codepoint, toward: path.remote)

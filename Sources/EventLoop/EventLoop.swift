@@ -2,7 +2,7 @@ internal import CDatagram
 internal import CUV
 import Glibc
 import Synchronization
-public import Wire
+package import Wire
 
 /// An event loop on its own thread: UDP sockets, one timer, and the jobs of the actors that are pinned to it.
 ///
@@ -13,18 +13,18 @@ public import Wire
 /// loop's thread, from an actor whose executor is `executor` or from a callback; elsewhere they trap. Callbacks run on
 /// the loop's thread, so they can enter such an actor with `assumeIsolated`.
 @safe
-public final class EventLoop: @unchecked Sendable {
+package final class EventLoop: @unchecked Sendable {
     /// The default limit of sockets: enough for the IPv4 and IPv6 addresses of a machine with several networks.
-    public static let socketsMaxDefault = 16
+    package static let socketsMaxDefault = 16
     /// Messages that one `recvmmsg` call reads with GRO. Each needs a slot of 64 KiB and may hold 64 datagrams.
     private static let coalescedSlots = 16
     /// The most sockets of this loop.
-    public let socketsMax: Int
+    package let socketsMax: Int
 
     /// The name of the loop and, cut to 15 bytes, of its thread.
-    public let name: String
+    package let name: String
     /// Runs actors' jobs on this loop.
-    public let executor: LoopExecutor
+    package let executor: LoopExecutor
 
     private enum Lifecycle {
         case idle
@@ -58,7 +58,7 @@ public final class EventLoop: @unchecked Sendable {
     /// Groups queued datagrams into runs again.
     private(set) lazy var resendBatch = DatagramBatch(capacity: UDPSocket.messagesMax)
     /// The TCP listeners and connections of the loop.
-    public private(set) lazy var tcp = TCPSockets(self)
+    package private(set) lazy var tcp = TCPSockets(self)
     /// The datagrams of one message as single messages.
     let singles: UnsafeMutablePointer<nagare_outgoing>
     private(set) var isOpen = false
@@ -68,25 +68,25 @@ public final class EventLoop: @unchecked Sendable {
     /// Called with each received datagram: its bytes, which the callee may overwrite; their count,
     /// 1...`DatagramBatch.slotBytes`; its path; the time of the read. A callback that is set during the delivery of
     /// datagrams takes effect with the next read.
-    public var onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
+    package var onDatagram: ((inout MutableRawSpan, Int, NetworkPath, Instant) -> Void)?
     /// Returns the share that a datagram belongs to, by its bytes and its path. Called only for datagrams that are
     /// queued. Without it all media belongs to one share.
-    public var shareOf: ((RawSpan, NetworkPath) -> SendShare)?
+    package var shareOf: ((RawSpan, NetworkPath) -> SendShare)?
     /// Called by `send` for each run of datagrams whose path does not begin at a UDP socket of the loop. Returns whether
     /// the callee took them; otherwise they are dropped. It must not call `send`.
-    public var onOtherRun: ((DatagramBatch.Run, DatagramBatch) -> Bool)?
+    package var onOtherRun: ((DatagramBatch.Run, DatagramBatch) -> Bool)?
     /// Called in a turn after `signal`, once for all calls of `signal` since the last time.
-    public var onSignal: ((Instant) -> Void)?
+    package var onSignal: ((Instant) -> Void)?
     /// Called once when the deadline of `setTimer` has passed.
-    public var onTimer: ((Instant) -> Void)?
+    package var onTimer: ((Instant) -> Void)?
     /// Called at the end of every turn in which something happened.
-    public var onTurnEnd: ((Instant) -> Void)?
+    package var onTurnEnd: ((Instant) -> Void)?
     /// Called after each turn with its duration, from its first event to the end of `onTurnEnd`.
-    public var onTurnMeasured: ((Interval) -> Void)?
+    package var onTurnMeasured: ((Interval) -> Void)?
 
     /// Creates a loop that does not run yet. Jobs for its executor wait until it does.
     /// - Parameter socketsMax: 1...4,096.
-    public init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault) {
+    package init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault) {
         precondition((1...4_096).contains(socketsMax), "a loop's sockets are bounded")
         self.name = name
         self.socketsMax = socketsMax
@@ -121,14 +121,14 @@ public final class EventLoop: @unchecked Sendable {
 
     /// The monotonic clock, CLOCK_MONOTONIC.
     @inline(__always)
-    public static func now() -> Instant {
+    package static func now() -> Instant {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
         return Instant(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
     }
 
     /// The current wall clock time of `Instant(nanoseconds: 0)`, in nanoseconds since 1970.
-    public static func unixNanosecondsAtZero() -> Int64 {
+    package static func unixNanosecondsAtZero() -> Int64 {
         var time = timespec()
         _ = unsafe clock_gettime(CLOCK_REALTIME, &time)
         return Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec) &- now().nanoseconds
@@ -139,7 +139,7 @@ public final class EventLoop: @unchecked Sendable {
     /// Starts the loop's thread, which runs until ``stop()``.
     /// - Throws: ``EventLoopError/loopFailed(message:)``, ``EventLoopError/alreadyStarted`` or
     ///   ``EventLoopError/stopped``.
-    public func start() throws(EventLoopError) {
+    package func start() throws(EventLoopError) {
         let failure: EventLoopError? = lifecycle.withLock { state in
             switch state {
             case .idle: break
@@ -176,7 +176,7 @@ public final class EventLoop: @unchecked Sendable {
     /// from an actor of the loop, and several times.
     ///
     /// Actors of the loop stay usable; their jobs then run on the global pool.
-    public func stop() async {
+    package func stop() async {
         let thread: pthread_t? = lifecycle.withLock { state in
             switch state {
             case .idle:
@@ -208,7 +208,7 @@ public final class EventLoop: @unchecked Sendable {
     /// takes effect at the start, after the end it does nothing.
     ///
     /// Calls coalesce: the first one wakes the loop, the others cost one atomic exchange.
-    public func signal() {
+    package func signal() {
         guard !isSignalled.exchange(true, ordering: .acquiringAndReleasing) else { return }
         executor.wakeLoop()
     }
@@ -356,7 +356,7 @@ public final class EventLoop: @unchecked Sendable {
     ///
     /// `onTimer` is called at the first whole millisecond not before `deadline`, and at least one millisecond from now,
     /// so that a past deadline cannot make the loop spin.
-    public func setTimer(at deadline: Instant?) {
+    package func setTimer(at deadline: Instant?) {
         executor.checkIsolated()
         guard isOpen else { return }
         guard let deadline else {
@@ -383,7 +383,7 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     /// The counters of the loop.
-    public var statistics: LoopCounters {
+    package var statistics: LoopCounters {
         executor.checkIsolated()
         var counted = unsafe counters.pointee
         if isOpen {

@@ -1,7 +1,7 @@
-public import Wire
+package import Wire
 
 /// Why an event loop could not start or open a socket.
-public enum EventLoopError: Error, Hashable, Sendable {
+package enum EventLoopError: Error, Hashable, Sendable {
     /// Another socket has the port.
     case addressInUse(TransportAddress)
     /// No interface of this machine has the address.
@@ -26,7 +26,7 @@ public enum EventLoopError: Error, Hashable, Sendable {
     case stopped
 
     /// One sentence for the operator: the address, the reason and what to do.
-    public var message: String {
+    package var message: String {
         switch self {
         case .addressInUse(let address):
             "Cannot open UDP port \(address.port) on \(address.ip): another process uses it already; "
@@ -62,5 +62,5 @@ public enum EventLoopError: Error, Hashable, Sendable {
 }
 
 extension EventLoopError: CustomStringConvertible {
-    public var description: String { message }
+    package var description: String { message }
 }

@@ -12,9 +12,9 @@ import Synchronization
 /// limits them. Jobs before the start wait for it. Jobs after the stop run one after the other on the global pool, so
 /// that calls of an actor of a stopped loop still return.
 @safe
-public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
+package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     /// The most jobs of one turn. At 10 µs per signaling step, 256 jobs delay a packet by less than a turn under load.
-    public static let jobsPerTurnMax = 256
+    package static let jobsPerTurnMax = 256
 
     private enum Phase {
         /// Before the loop starts: jobs wait.
@@ -51,7 +51,7 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     init() {}
 
     /// Enqueues a job; on any thread.
-    public func enqueue(_ job: consuming ExecutorJob) {
+    package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let isOnLoop = isOnOwnerThread
         let mustDrain = inbox.withLock { inbox in
@@ -72,15 +72,15 @@ public final class LoopExecutor: SerialExecutor, @unchecked Sendable {
         if mustDrain { startDraining() }
     }
 
-    public func asUnownedSerialExecutor() -> UnownedSerialExecutor {
+    package func asUnownedSerialExecutor() -> UnownedSerialExecutor {
         unsafe UnownedSerialExecutor(ordinary: self)
     }
 
     /// Whether the caller is on the loop's thread and can enter the actors that are pinned to it.
-    public func isIsolatingCurrentContext() -> Bool? { isOnOwnerThread }
+    package func isIsolatingCurrentContext() -> Bool? { isOnOwnerThread }
 
     /// Traps unless the caller is on the loop's thread.
-    public func checkIsolated() {
+    package func checkIsolated() {
         precondition(isOnOwnerThread, "not on the event loop's thread")
     }
 

@@ -1,13 +1,13 @@
 import Wire
 
 /// The share of the send queue that a datagram belongs to.
-public struct SendShare: Hashable, Sendable, BitwiseCopyable {
+package struct SendShare: Hashable, Sendable, BitwiseCopyable {
     /// Identifies what the socket's capacity is shared between, such as a channel; 0 for none.
-    public var id: UInt64
+    package var id: UInt64
     /// Audio is sent before the share's other media and dropped after it.
-    public var isAudio: Bool
+    package var isAudio: Bool
 
-    public init(id: UInt64 = 0, isAudio: Bool = false) {
+    package init(id: UInt64 = 0, isAudio: Bool = false) {
         self.id = id
         self.isAudio = isAudio
     }

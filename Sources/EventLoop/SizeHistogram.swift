@@ -1,23 +1,23 @@
 /// A histogram of sizes with eight buckets, each twice as wide as the one before. It holds no references, so that
 /// recording neither allocates nor retains.
-public struct SizeHistogram: Hashable, Sendable {
+package struct SizeHistogram: Hashable, Sendable {
     /// The inclusive upper bounds of all buckets but the last, which has none.
-    public static let bounds = [1, 2, 4, 8, 16, 32, 64]
+    package static let bounds = [1, 2, 4, 8, 16, 32, 64]
 
     private var buckets = InlineArray<8, UInt64>(repeating: 0)
     /// The sum of the recorded sizes.
-    public private(set) var sum: UInt64 = 0
+    package private(set) var sum: UInt64 = 0
 
-    public init() {}
+    package init() {}
 
     /// The count of each bucket, not cumulative: one for each of ``bounds`` and one for larger sizes.
-    public var counts: [UInt64] { buckets.indices.map { buckets[$0] } }
+    package var counts: [UInt64] { buckets.indices.map { buckets[$0] } }
     /// The number of recorded sizes.
-    public var total: UInt64 { buckets.indices.reduce(0) { $0 &+ buckets[$1] } }
+    package var total: UInt64 { buckets.indices.reduce(0) { $0 &+ buckets[$1] } }
 
     /// Records one size; a size below 1 counts as 1.
     @inline(__always)
-    public mutating func record(_ size: Int) {
+    package mutating func record(_ size: Int) {
         let size = max(size, 1)
         // Bits of size - 1: 0 for 1, 1 for 2, 2 for 3 and 4, and so on.
         let bucket = min(Int.bitWidth - (size - 1).leadingZeroBitCount, 7)
@@ -26,16 +26,16 @@ public struct SizeHistogram: Hashable, Sendable {
     }
 
     /// Adds another histogram's counts.
-    public mutating func merge(_ other: Self) {
+    package mutating func merge(_ other: Self) {
         for index in buckets.indices { buckets[index] &+= other.buckets[index] }
         sum &+= other.sum
     }
 
-    public static func == (left: Self, right: Self) -> Bool {
+    package static func == (left: Self, right: Self) -> Bool {
         left.sum == right.sum && left.buckets.indices.allSatisfy { left.buckets[$0] == right.buckets[$0] }
     }
 
-    public func hash(into hasher: inout Hasher) {
+    package func hash(into hasher: inout Hasher) {
         for index in buckets.indices { hasher.combine(buckets[index]) }
         hasher.combine(sum)
     }

@@ -1,20 +1,20 @@
-public import Wire
+package import Wire
 
 /// The options for opening a UDP socket.
-public struct SocketOptions: Hashable, Sendable {
+package struct SocketOptions: Hashable, Sendable {
     /// The kernel's receive buffer (SO_RCVBUF). The default of 4 MiB holds about 20 ms of video packets at 1 Gbit/s,
     /// longer than a loop turn under load.
-    public var receiveBufferBytes: Int
+    package var receiveBufferBytes: Int
     /// The kernel's send buffer (SO_SNDBUF).
-    public var sendBufferBytes: Int
+    package var sendBufferBytes: Int
     /// Whether to try to exceed the kernel's limits (SO_RCVBUFFORCE, SO_SNDBUFFORCE), which requires CAP_NET_ADMIN.
-    public var exceedsKernelLimits: Bool
+    package var exceedsKernelLimits: Bool
     /// Whether several datagrams to one address go to the kernel as one message (UDP GSO, Linux 4.18).
-    public var usesGSO: Bool
+    package var usesGSO: Bool
     /// Whether the kernel may hand over several datagrams from one address as one message (UDP GRO, Linux 5.0).
-    public var usesGRO: Bool
+    package var usesGRO: Bool
 
-    public init(
+    package init(
         receiveBufferBytes: Int = 4 << 20,
         sendBufferBytes: Int = 4 << 20,
         exceedsKernelLimits: Bool = true,
@@ -30,19 +30,19 @@ public struct SocketOptions: Hashable, Sendable {
 }
 
 /// A socket buffer that is smaller than requested.
-public struct BufferShortfall: Hashable, Sendable {
+package struct BufferShortfall: Hashable, Sendable {
     /// The sysctl that limits the buffer.
-    public enum Setting: String, Hashable, Sendable {
+    package enum Setting: String, Hashable, Sendable {
         case receive = "net.core.rmem_max"
         case send = "net.core.wmem_max"
     }
 
-    public let setting: Setting
-    public let requestedBytes: Int
-    public let grantedBytes: Int
+    package let setting: Setting
+    package let requestedBytes: Int
+    package let grantedBytes: Int
 
     /// One sentence for a warning: the granted size and what to do.
-    public var message: String {
+    package var message: String {
         let name = setting == .receive ? "receive" : "send"
         return
             "The kernel limits the UDP \(name) buffer to \(grantedBytes) bytes; \(requestedBytes) were requested; "
@@ -51,16 +51,16 @@ public struct BufferShortfall: Hashable, Sendable {
 }
 
 /// An open socket of a loop.
-public struct SocketDescription: Hashable, Sendable {
-    public let index: SocketIndex
+package struct SocketDescription: Hashable, Sendable {
+    package let index: SocketIndex
     /// The bound address. When port 0 was requested, this has the port that the kernel chose.
-    public let local: TransportAddress
+    package let local: TransportAddress
     /// The size that the kernel granted.
-    public let receiveBufferBytes: Int
-    public let sendBufferBytes: Int
+    package let receiveBufferBytes: Int
+    package let sendBufferBytes: Int
     /// Whether GSO was requested and the kernel supports it.
-    public let usesGSO: Bool
-    public let usesGRO: Bool
+    package let usesGSO: Bool
+    package let usesGRO: Bool
     /// The buffers that are smaller than requested; empty when there are none.
-    public let shortfalls: [BufferShortfall]
+    package let shortfalls: [BufferShortfall]
 }

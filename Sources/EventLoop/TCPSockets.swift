@@ -1,7 +1,7 @@
 internal import CDatagram
 internal import CUV
 import Glibc
-public import Wire
+package import Wire
 
 /// The TCP listeners of a loop and the connections that they accepted; on the loop's thread only.
 ///
@@ -9,15 +9,15 @@ public import Wire
 /// loop as long as it is open, and again after 16 million others at the earliest. What is written and not taken by the
 /// kernel is the caller's to keep: nothing waits here.
 @safe
-public final class TCPSockets: @unchecked Sendable {
+package final class TCPSockets: @unchecked Sendable {
     /// What has happened since the loop's start.
-    public struct Counters: Hashable, Sendable {
-        public var accepted: UInt64 = 0
+    package struct Counters: Hashable, Sendable {
+        package var accepted: UInt64 = 0
         /// Failures to accept a connection, such as for too many open files. The listener rests for a second.
-        public var acceptErrors: UInt64 = 0
-        public var bytesReceived: UInt64 = 0
-        public var bytesSent: UInt64 = 0
-        public init() {}
+        package var acceptErrors: UInt64 = 0
+        package var bytesReceived: UInt64 = 0
+        package var bytesSent: UInt64 = 0
+        package init() {}
     }
 
     /// The most bytes that the kernel holds of one connection, sent and not acknowledged, or not sent yet: the bandwidth-delay
@@ -29,13 +29,13 @@ public final class TCPSockets: @unchecked Sendable {
     static let acceptedPerTurnMax = 64
 
     /// Called with each accepted connection, and the address of its listener. Returns whether it stays open.
-    public var onConnection: ((NetworkPath, TransportAddress, Instant) -> Bool)?
+    package var onConnection: ((NetworkPath, TransportAddress, Instant) -> Bool)?
     /// Called with bytes of a connection, in their order.
-    public var onBytes: ((RawSpan, NetworkPath, Instant) -> Void)?
+    package var onBytes: ((RawSpan, NetworkPath, Instant) -> Void)?
     /// Called when a connection takes bytes again, after a ``write(_:to:)`` that it did not take completely.
-    public var onWritable: ((NetworkPath, Instant) -> Void)?
+    package var onWritable: ((NetworkPath, Instant) -> Void)?
     /// Called when the other side has ended a connection, or it has failed. It is closed already.
-    public var onEnd: ((NetworkPath, Instant) -> Void)?
+    package var onEnd: ((NetworkPath, Instant) -> Void)?
 
     // The loop owns this object.
     private unowned(unsafe) let loop: EventLoop
@@ -44,7 +44,7 @@ public final class TCPSockets: @unchecked Sendable {
     private var nextIndex = 0
     private(set) lazy var buffer = ReadBuffer()
     /// The counters of the connections.
-    public internal(set) var counters = Counters()
+    package internal(set) var counters = Counters()
 
     init(_ loop: EventLoop) { unsafe self.loop = loop }
 
@@ -60,14 +60,14 @@ public final class TCPSockets: @unchecked Sendable {
     func beginTurn() { unsafe loop.beginTurn() }
 
     /// The open connections.
-    public var count: Int { connections.count }
+    package var count: Int { connections.count }
 
     /// Listens on `address`. With port 0 the kernel chooses the port. An IPv6 listener also accepts IPv4 when its address
     /// permits it, as `[::]` does. A loop has as many listeners at most as UDP sockets (``EventLoop/socketsMax``).
     /// - Returns: the bound address.
     /// - Throws: ``EventLoopError/cannotListen(_:message:)`` or ``EventLoopError/stopped``.
     @discardableResult
-    public func listen(on address: TransportAddress) throws(EventLoopError) -> TransportAddress {
+    package func listen(on address: TransportAddress) throws(EventLoopError) -> TransportAddress {
         unsafe loop.executor.checkIsolated()
         guard unsafe loop.isOpen else { throw .stopped }
         let listenersMax = unsafe loop.socketsMax
@@ -101,7 +101,7 @@ public final class TCPSockets: @unchecked Sendable {
     /// Takes a connection that was accepted elsewhere, and owns the descriptor: of a listener of the process, or from
     /// ``detach(_:)`` of another loop. ``onConnection`` is not called for it.
     /// - Returns: `nil` when the connection has ended already, or the loop has stopped; the descriptor is closed then.
-    public func adopt(_ descriptor: Int32) -> NetworkPath? {
+    package func adopt(_ descriptor: Int32) -> NetworkPath? {
         unsafe loop.executor.checkIsolated()
         let adopted = nagare_adopt(descriptor, Self.sendBufferBytes)
         guard adopted.fd >= 0, unsafe loop.isOpen else {
@@ -120,7 +120,7 @@ public final class TCPSockets: @unchecked Sendable {
 
     /// Lets go of a connection without closing it. Bytes that were not read yet stay in the kernel.
     /// - Returns: the descriptor, which is the caller's then; `nil` when the connection is closed.
-    public func detach(_ endpoint: LocalEndpoint) -> Int32? {
+    package func detach(_ endpoint: LocalEndpoint) -> Int32? {
         unsafe loop.executor.checkIsolated()
         return connections.removeValue(forKey: endpoint)?.detach()
     }
@@ -135,7 +135,7 @@ public final class TCPSockets: @unchecked Sendable {
 
     /// Writes bytes to a connection, as many as the kernel takes. If not all, ``onWritable`` is called later.
     /// - Returns: how many were taken; `nil` when the connection is closed or has failed.
-    public func write(_ bytes: RawSpan, to endpoint: LocalEndpoint) -> Int? {
+    package func write(_ bytes: RawSpan, to endpoint: LocalEndpoint) -> Int? {
         unsafe loop.executor.checkIsolated()
         guard let connection = connections[endpoint], let count = connection.write(bytes) else { return nil }
         counters.bytesSent &+= UInt64(count)
@@ -143,7 +143,7 @@ public final class TCPSockets: @unchecked Sendable {
     }
 
     /// Closes a connection; the kernel still sends what it took. Does nothing when it is closed.
-    public func close(_ endpoint: LocalEndpoint) {
+    package func close(_ endpoint: LocalEndpoint) {
         unsafe loop.executor.checkIsolated()
         connections.removeValue(forKey: endpoint)?.close()
     }

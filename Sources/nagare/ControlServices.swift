@@ -1,5 +1,6 @@
 import Access
 import Ayame
+import ChannelTypes
 import EventLoop
 import Foundation
 import History

@@ -1,5 +1,6 @@
 import Access
 import Ayame
+import ChannelTypes
 import Cluster
 import Foundation
 import History

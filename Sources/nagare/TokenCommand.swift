@@ -1,8 +1,8 @@
 import Access
 import ArgumentParser
+import ChannelTypes
 import Foundation
 import JSON
-import Room
 import Signaling
 
 /// `nagare token`: makes a signed token for one channel, or signs a URL.

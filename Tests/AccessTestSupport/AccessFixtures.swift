@@ -1,6 +1,6 @@
 package import Access
+package import ChannelTypes
 import JSON
-package import Room
 
 extension AccessRequest {
     /// A newcomer to `lobby` that presents a token as Sora's clients do.

@@ -1,8 +1,8 @@
 import AccessTestSupport
+import ChannelTypes
 import Foundation
 import JSON
 import Logging
-import Room
 import Testing
 
 @testable import Access

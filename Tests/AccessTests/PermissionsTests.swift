@@ -1,5 +1,5 @@
+import ChannelTypes
 import JSON
-import Room
 import Testing
 import Wire
 

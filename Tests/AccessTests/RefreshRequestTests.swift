@@ -1,6 +1,6 @@
+import ChannelTypes
 import JSON
 import Logging
-import Room
 import Testing
 import Wire
 

@@ -1,5 +1,5 @@
 import AccessTestSupport
-import Room
+import ChannelTypes
 import Testing
 
 @testable import Access

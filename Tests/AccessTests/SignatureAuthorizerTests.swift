@@ -1,7 +1,7 @@
 import AccessTestSupport
+import ChannelTypes
 import JSON
 import Logging
-import Room
 import TestSupport
 import Testing
 

@@ -1,9 +1,10 @@
+package import ChannelTypes
 internal import Cluster
 internal import MediaTypes
-public import Room
+import Room
 
 /// The rules of the store's scripts in Swift: what a store holds, and what each verb does to it.
-public struct MemoryContent: Hashable, Sendable {
+package struct MemoryContent: Hashable, Sendable {
     struct Node: Hashable, Sendable {
         var incarnation: UInt32
         var record: NodeRecord
@@ -24,10 +25,10 @@ public struct MemoryContent: Hashable, Sendable {
     private var nodes: [NodeID: Node] = [:]
     private var rooms: [ChannelName: Room] = [:]
 
-    public init() {}
+    package init() {}
 
     /// The rooms that exist.
-    public var roomNames: Set<ChannelName> { Set(rooms.keys) }
+    package var roomNames: Set<ChannelName> { Set(rooms.keys) }
 
     /// Whether no node beat in the last seconds, or the clock went back.
     private func isSilent(_ nowMS: Int64) -> Bool {

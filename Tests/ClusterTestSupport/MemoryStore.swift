@@ -1,66 +1,66 @@
-public import Cluster
-public import MediaTypes
+package import Cluster
+package import MediaTypes
 internal import TestSupport
-public import Wire
+package import Wire
 
 /// A model of the store for virtual time, with its faults, repeatable from a seed.
-public struct MemoryStore: Sendable {
+package struct MemoryStore: Sendable {
     /// What the store answers, and when the answer arrives; `nil` when none ever does.
-    public typealias Reply<Answer> = (at: Instant, result: Result<Answer, StoreError>)?
+    package typealias Reply<Answer> = (at: Instant, result: Result<Answer, StoreError>)?
 
     /// Nothing that is sent arrives.
-    public var isUnavailable = false
+    package var isUnavailable = false
     /// Every request is refused so.
-    public var trouble: StoreError?
+    package var trouble: StoreError?
     /// The longest time from a request to its answer. Each takes a random part of it.
-    public var delayMax = Interval.milliseconds(2)
+    package var delayMax = Interval.milliseconds(2)
     /// How far the store's clock is ahead of the simulator's.
-    public var clockOffset = Interval.seconds(1_000_000)
+    package var clockOffset = Interval.seconds(1_000_000)
     /// The requests that arrived, by verb.
-    public private(set) var counts: [String: Int] = [:]
+    package private(set) var counts: [String: Int] = [:]
     /// All requests that arrived.
-    public var commandCount: Int { counts.values.reduce(0, +) }
-    public private(set) var content = MemoryContent()
+    package var commandCount: Int { counts.values.reduce(0, +) }
+    package private(set) var content = MemoryContent()
 
     /// Copies of the content, the oldest first.
     private var copies: [(at: Instant, content: MemoryContent)] = []
     private var generator: SeededGenerator
 
-    public init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+    package init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
 
     // MARK: Faults
 
     /// Forgets everything, as a restart without persistence does.
-    public mutating func wipe() { content = MemoryContent() }
+    package mutating func wipe() { content = MemoryContent() }
 
     /// Keeps a copy, as a snapshot on disk or a replica does.
-    public mutating func copy(at now: Instant) { copies.append((now, content)) }
+    package mutating func copy(at now: Instant) { copies.append((now, content)) }
 
     /// Goes on with the last copy that is not younger than `time`, or empty when there is none: a restored snapshot, or a
     /// failover that lost the last writes.
-    public mutating func restore(copyOf time: Instant) {
+    package mutating func restore(copyOf time: Instant) {
         content = copies.last { $0.at <= time }?.content ?? MemoryContent()
     }
 
     // MARK: Verbs
 
-    public mutating func enlist(_ request: RegisterNode, at now: Instant) -> Reply<NodeIncarnation> {
+    package mutating func enlist(_ request: RegisterNode, at now: Instant) -> Reply<NodeIncarnation> {
         perform("enlist", now) { $0.enlist(request, $1) }
     }
 
-    public mutating func beat(_ request: Heartbeat, at now: Instant) -> Reply<HeartbeatAnswer> {
+    package mutating func beat(_ request: Heartbeat, at now: Instant) -> Reply<HeartbeatAnswer> {
         perform("beat", now) { .success($0.beat(request, $1)) }
     }
 
-    public mutating func attach(_ request: Attach, at now: Instant) -> Reply<RoomEntry> {
+    package mutating func attach(_ request: Attach, at now: Instant) -> Reply<RoomEntry> {
         perform("attach", now) { .success($0.attach(request, $1)) }
     }
 
-    public mutating func detach(_ request: Detach, at now: Instant) -> Reply<Bool> {
+    package mutating func detach(_ request: Detach, at now: Instant) -> Reply<Bool> {
         perform("detach", now) { .success($0.detach(request, $1)) }
     }
 
-    public mutating func sweep(_ request: Sweep, at now: Instant) -> Reply<Int> {
+    package mutating func sweep(_ request: Sweep, at now: Instant) -> Reply<Int> {
         perform("sweep", now) { .success($0.sweep(request, $1)) }
     }
 

@@ -1,25 +1,26 @@
-public import Cluster
+package import ChannelTypes
+package import Cluster
 internal import MediaTypes
-public import Room
+package import Room
 internal import TestSupport
-public import Wire
+package import Wire
 
 /// Nodes and their store in virtual time.
-public struct SimulatedCluster: Sendable {
+package struct SimulatedCluster: Sendable {
     /// One run of a node.
-    public struct Run: Sendable {
+    package struct Run: Sendable {
         enum Answer: Sendable {
             case enlistment(Result<NodeIncarnation, StoreError>)
             case beat(Result<HeartbeatAnswer, StoreError>)
         }
-        public var membership: Membership
-        public var rooms: [ChannelName] = []
-        public var isRunning = true
-        public internal(set) var events: [Membership.Event] = []
-        public internal(set) var requestsSent = 0
-        public internal(set) var roomsSent = 0
-        public let startedAt: Instant
-        public internal(set) var endedAt: Instant?
+        package var membership: Membership
+        package var rooms: [ChannelName] = []
+        package var isRunning = true
+        package internal(set) var events: [Membership.Event] = []
+        package internal(set) var requestsSent = 0
+        package internal(set) var roomsSent = 0
+        package let startedAt: Instant
+        package internal(set) var endedAt: Instant?
         fileprivate var answer: (at: Instant, Answer)?
         fileprivate var failedRooms: [(at: Instant, ChannelName)] = []
 
@@ -33,26 +34,26 @@ public struct SimulatedCluster: Sendable {
     private static let heartbeatMax = Interval.seconds(1)
     private static let scriptMax = Interval.milliseconds(150)
 
-    public var store: MemoryStore
-    public private(set) var runs: [Run] = []
-    public private(set) var now = Instant(nanoseconds: 0)
+    package var store: MemoryStore
+    package private(set) var runs: [Run] = []
+    package private(set) var now = Instant(nanoseconds: 0)
     /// Called after each heartbeat's answer.
-    public var inspect: @Sendable (Membership, HeartbeatAnswer) -> Void = { _, _ in }
+    package var inspect: @Sendable (Membership, HeartbeatAnswer) -> Void = { _, _ in }
     private var seeds: SeededGenerator
     /// When something happens to each run next, while time passes.
     private var due: [Instant?] = []
 
-    public init(seed: UInt64) {
+    package init(seed: UInt64) {
         store = MemoryStore(seed: seed)
         seeds = SeededGenerator(seed: seed &+ 1)
     }
 
     /// The indices of the runs that have not ended.
-    public var running: [Int] { runs.indices.filter { runs[$0].isRunning } }
+    package var running: [Int] { runs.indices.filter { runs[$0].isRunning } }
 
     /// Starts a node, or another run of one.
     /// - Returns: the index of the run.
-    public mutating func start(
+    package mutating func start(
         _ node: NodeID,
         _ record: NodeRecord,
         rooms: [ChannelName] = [],
@@ -64,31 +65,31 @@ public struct SimulatedCluster: Sendable {
     }
 
     /// Ends a run without a word, as a crash does.
-    public mutating func kill(_ index: Int) {
+    package mutating func kill(_ index: Int) {
         runs[index].isRunning = false
         runs[index].endedAt = now
     }
 
-    public mutating func setRecord(_ record: NodeRecord, of index: Int) throws {
+    package mutating func setRecord(_ record: NodeRecord, of index: Int) throws {
         try runs[index].membership.setRecord(record)
     }
 
     /// Tells the store of a room that begins at a node.
     /// - Returns: what it answers; `nil` when it does not answer in time, and is told again later.
-    public mutating func attach(_ room: ChannelName, at index: Int) -> RoomEntry? {
+    package mutating func attach(_ room: ChannelName, at index: Int) -> RoomEntry? {
         runs[index].rooms.append(room)
         return attach(room, index)
     }
 
     /// Tells the store that a room ended at a node.
-    public mutating func detach(_ room: ChannelName, at index: Int) {
+    package mutating func detach(_ room: ChannelName, at index: Int) {
         runs[index].rooms.removeAll { $0 == room }
         runs[index].membership.roomEnded(room)
         _ = store.detach(Detach(room: room, instance: runs[index].membership.instance), at: now)
     }
 
     /// Lets time pass.
-    public mutating func advance(by interval: Interval) {
+    package mutating func advance(by interval: Interval) {
         let end = now + interval
         due = runs.map { $0.isRunning ? $0.nextDeadline : nil }
         while let (time, index) = next(), time <= end {

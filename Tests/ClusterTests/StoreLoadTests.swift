@@ -1,3 +1,4 @@
+import ChannelTypes
 import ClusterTestSupport
 import MediaTypes
 import Room

@@ -1,7 +1,7 @@
+import ChannelTypes
 import Foundation
 import JSON
 import Logging
-import Room
 import Synchronization
 import Testing
 

@@ -1,3 +1,4 @@
+import ChannelTypes
 import EventLoop
 import Forwarding
 import MediaTypes

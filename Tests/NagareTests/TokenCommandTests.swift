@@ -1,5 +1,6 @@
 import Access
 import ArgumentParser
+import ChannelTypes
 import Foundation
 import Glibc
 import JSON

@@ -1,3 +1,5 @@
+package import ChannelTypes
+
 @testable package import Room
 
 extension ChannelDirectory {

@@ -1,3 +1,4 @@
+import ChannelTypes
 package import MediaTypes
 package import Room
 import Synchronization

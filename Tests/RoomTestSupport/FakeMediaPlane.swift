@@ -1,4 +1,4 @@
-public import MediaTypes
+package import MediaTypes
 import Room
 package import Wire
 
@@ -175,7 +175,7 @@ package actor FakeMediaPlane: MediaPlane {
 
 /// Locations of a node without an incarnation, written as the loops' indices.
 extension MediaLocation: ExpressibleByIntegerLiteral {
-    public init(integerLiteral index: UInt16) { self.init(loop: LoopIndex(rawValue: index)) }
+    package init(integerLiteral index: UInt16) { self.init(loop: LoopIndex(rawValue: index)) }
 }
 
 extension [MediaLocation] {

@@ -1,3 +1,4 @@
+package import ChannelTypes
 import Foundation
 package import MediaTypes
 package import Room

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Dispatch
 import MediaTypes
 import RoomTestSupport

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Deflate
 import MediaTypes
 import RoomTestSupport

@@ -1,3 +1,4 @@
+import ChannelTypes
 import RoomTestSupport
 import TestSupport
 import Testing

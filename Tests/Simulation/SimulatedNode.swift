@@ -1,3 +1,4 @@
+import ChannelTypes
 import Client
 import MediaTypes
 import Negotiation

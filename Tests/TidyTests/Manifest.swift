@@ -19,11 +19,18 @@ enum Manifest {
         "HTTPTypes", "NIOHTTPTypes", "NIOHTTPTypesHTTP1",
     ]
 
-    /// In the order of the manifest.
-    static let targets: [Target] = {
+    private static let text: String = {
         let url = SourceTree.root.appendingPathComponent("Package.swift")
-        guard let text = try? String(contentsOf: url, encoding: .utf8) else { return [] }
-        return targets(in: text)
+        return (try? String(contentsOf: url, encoding: .utf8)) ?? ""
+    }()
+
+    /// In the order of the manifest.
+    static let targets = targets(in: text)
+
+    /// The modules that the package offers to others.
+    static let offeredModules: Set<String> = {
+        let cores = text.firstMatch(of: /name: "NagareCores",\s*targets: \[([^\]]*)\]/)
+        return Set((cores?.1 ?? "").matches(of: /"(\w+)"/).map { String($0.1) })
     }()
 
     /// The module that a line of code imports.

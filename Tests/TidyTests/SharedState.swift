@@ -22,7 +22,7 @@ enum SharedState {
         "Room/Room/Channels/NodeDirectory.swift": (1, "the table of places, which channels change in one step"),
         "Room/Room/Channels/ParticipantEvents.swift": (1, "a queue of events, from a channel to a connection"),
         "Room/Room/Channels/PeerEventInbox.swift": (1, "a queue of events, from a media loop to a channel"),
-        "Room/Room/Types/Replaceable.swift": (1, "a value that is replaced as a whole"),
+        "Room/ChannelTypes/Replaceable.swift": (1, "a value that is replaced as a whole"),
         "Signaling/Web/Statistics/ClientStatistics.swift": (1, "counts"),
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
         "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),

@@ -91,6 +91,14 @@ import Testing
         #expect(undeclared == [], "imported and not declared in Package.swift")
     }
 
+    @Test func `what no other package can use is not public`() throws {
+        #expect(Manifest.offeredModules.isSuperset(of: ["Wire", "Forwarding"]))
+        let offences = try Self.offences(#"(?m)^\s*(@\w+(\([^)]*\))? )*public\b"#) { file in
+            !Manifest.offeredModules.contains(file.module)
+        }
+        #expect(offences.isEmpty, "`package` reaches every target of this package")
+    }
+
     @Test func `the manifest's targets are found`() {
         let names = Set(Manifest.targets.map(\.name))
         #expect(names.isSuperset(of: ["Wire", "Forwarding", "EventLoop", "Room", "Signaling", "nagare", "WireTests"]))

@@ -69,25 +69,25 @@ final class LoopLink: TransferLink {
 }
 
 /// What a loop handed to other loops and took from them, since its start.
-public struct TransferCounters: Hashable, Sendable {
+package struct TransferCounters: Hashable, Sendable {
     /// Records sent to other loops: a packet is one for each loop that it goes to.
-    public var recordsSent: UInt64 = 0
+    package var recordsSent: UInt64 = 0
     /// Of the records sent, as they lie in the rings.
-    public var bytesSent: UInt64 = 0
+    package var bytesSent: UInt64 = 0
     /// Packets dropped because another loop did not take what waits for it.
-    public var packetDrops: UInt64 = 0
+    package var packetDrops: UInt64 = 0
     /// Records about transfers, key frame requests among them, dropped for the same reason.
-    public var controlDrops: UInt64 = 0
+    package var controlDrops: UInt64 = 0
     /// Records taken from other loops.
-    public var recordsReceived: UInt64 = 0
+    package var recordsReceived: UInt64 = 0
     /// What waits to be taken by other loops at the moment.
-    public var waitingBytes: Int = 0
+    package var waitingBytes: Int = 0
     /// The most that ever waited for one loop.
-    public var waitingBytesMax: Int = 0
+    package var waitingBytesMax: Int = 0
     /// Memory of the rings to other loops.
-    public var allocatedBytes: Int = 0
+    package var allocatedBytes: Int = 0
 
-    public init() {}
+    package init() {}
 
     mutating func add(_ ring: LoopRing<TimedTransferRecord>) {
         guard ring.isAllocated else { return }

@@ -1,6 +1,6 @@
 import EventLoop
 import Forwarding
-public import MediaTypes
+package import MediaTypes
 import Wire
 
 /// The loop among the loops of other nodes.
@@ -9,12 +9,12 @@ extension MediaLoop {
     private static let renewalFailuresMax = 3
 
     /// Sets who is asked for tracks of other nodes. Without it ``connect(slot:to:preference:)`` fails for them.
-    public func setRemoteOrigins(_ origins: (any RemoteOrigins)?) { remoteOrigins = origins }
+    package func setRemoteOrigins(_ origins: (any RemoteOrigins)?) { remoteOrigins = origins }
 
     /// Lets a track of a peer of this loop be sent to a mirror of a loop of another node, as that one asks. It may ask again.
     /// - Throws: `ForwarderError` when the peer has left, the request is for another loop, the receiver cannot be reached or
     ///   speaks another version, or there are too many links; `EventLoopError.stopped` after a shutdown.
-    public func export(_ request: RemoteExport) throws -> RemoteExportAnswer {
+    package func export(_ request: RemoteExport) throws -> RemoteExportAnswer {
         try beginCall()
         guard request.origin == location else { throw ForwarderError.unknownLocation(request.origin) }
         let exported = try forwarder.exportTrack(
@@ -28,14 +28,14 @@ extension MediaLoop {
 
     /// One run of a node is gone: all links to its loops end, what is sent over them, and what came over them. Slots that
     /// played its tracks play nothing from now on.
-    public func remoteNodeLeft(_ node: NodeIncarnation) {
+    package func remoteNodeLeft(_ node: NodeIncarnation) {
         forwarder.removeMediaLinks(to: node, at: EventLoop.now())
     }
 
     /// Asks again for tracks of other nodes that do not come any more: because the other node took this one for gone, or
     /// because the loop that sends a track does not know the mirror here. To be called about once a second; a call during
     /// another one does nothing.
-    public func renewRemoteTracks() async {
+    package func renewRemoteTracks() async {
         guard !isRenewing, remoteOrigins != nil else { return }
         releaseGateways()
         isRenewing = true
@@ -155,12 +155,12 @@ extension MediaLoop {
 
 extension MediaLoops {
     /// Sets who is asked for tracks of other nodes, on every loop.
-    public func setRemoteOrigins(_ origins: (any RemoteOrigins)?) async {
+    package func setRemoteOrigins(_ origins: (any RemoteOrigins)?) async {
         for loop in loops { await loop.setRemoteOrigins(origins) }
     }
 
     /// Hands another node's request to the loop that it names (``MediaLoop/export(_:)``).
-    public func export(_ request: RemoteExport) async throws -> RemoteExportAnswer {
+    package func export(_ request: RemoteExport) async throws -> RemoteExportAnswer {
         guard let loop = loops.first(where: { $0.location == request.origin }) else {
             throw ForwarderError.unknownLocation(request.origin)
         }
@@ -168,14 +168,14 @@ extension MediaLoops {
     }
 
     /// Asks other nodes again for tracks of all loops (``MediaLoop/renewRemoteTracks()``).
-    public func renewRemoteTracks() async {
+    package func renewRemoteTracks() async {
         await withTaskGroup(of: Void.self) { group in
             for loop in loops { group.addTask { await loop.renewRemoteTracks() } }
         }
     }
 
     /// One run of a node is gone (``MediaLoop/remoteNodeLeft(_:)``).
-    public func remoteNodeLeft(_ node: NodeIncarnation) async {
+    package func remoteNodeLeft(_ node: NodeIncarnation) async {
         for loop in loops { await loop.remoteNodeLeft(node) }
     }
 }

@@ -1,6 +1,6 @@
 import EventLoop
 import Forwarding
-public import MediaTypes
+package import MediaTypes
 import TURN
 import Wire
 
@@ -46,7 +46,7 @@ extension MediaLoop {
         candidates.first(where: \.ip.isV4) ?? candidates.first
     }
 
-    public func openTURN(for peer: PeerID) -> TURNAccess? {
+    package func openTURN(for peer: PeerID) -> TURNAccess? {
         let urls = turnURLs
         guard !urls.isEmpty, let credentials = forwarder.openTURN(for: peer, at: EventLoop.now()) else { return nil }
         return TURNAccess(urls: urls, username: credentials.username, password: credentials.password)

@@ -1,6 +1,6 @@
 import EventLoop
 import Forwarding
-public import MediaTypes
+package import MediaTypes
 import Wire
 
 /// The loop among the other loops of its node.
@@ -58,7 +58,7 @@ extension MediaLoop {
     /// A track of another node is asked of that node (``setRemoteOrigins(_:)``).
     /// - Throws: `ForwarderError` when a peer or a track is gone, or the location is none of the linked loops nor of another
     ///   node that can be asked; `EventLoopError.stopped` when a loop was shut down; what the other node answered.
-    public func connect(
+    package func connect(
         slot: TrackID,
         to source: PlacedTrack?,
         preference: LayerPreference = LayerPreference()
@@ -75,7 +75,7 @@ extension MediaLoop {
     /// Lets a track of a peer of another loop play into a slot of a peer of this one, from its next key frame on.
     ///
     /// The track's packets come here once for all slots that play it, until the last of these plays something else.
-    public func connect(
+    package func connect(
         slot: TrackID,
         to track: TrackID,
         of origin: MediaLoop,

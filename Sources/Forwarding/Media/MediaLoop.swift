@@ -1,9 +1,9 @@
 import DTLS
-public import EventLoop
+package import EventLoop
 import Forwarding
-public import MediaTypes
+package import MediaTypes
 import Metrics
-public import Wire
+package import Wire
 
 /// The media of one event loop: its sockets, and a `Forwarder` that takes every datagram.
 ///
@@ -11,17 +11,17 @@ public import Wire
 /// end of the turn the batch goes to the kernel. No packet meets an `await`. The methods are the control side: adding
 /// and removing peers, connecting slots. Their output is sent at the end of the turn that they run in.
 @safe
-public actor MediaLoop: MediaPlane {
+package actor MediaLoop: MediaPlane {
     /// How long `shutdown` waits for the kernel to take the last datagrams.
     private static let drainMax = Interval.milliseconds(200)
 
     /// The loop, for other actors to be pinned to.
-    public nonisolated let eventLoop: EventLoop
-    public nonisolated let location: MediaLocation
+    package nonisolated let eventLoop: EventLoop
+    package nonisolated let location: MediaLocation
     /// The certificate's fingerprint, for the SDP.
-    public nonisolated let fingerprint: Fingerprint
+    package nonisolated let fingerprint: Fingerprint
 
-    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    package nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe eventLoop.executor.asUnownedSerialExecutor()
     }
 
@@ -36,7 +36,7 @@ public actor MediaLoop: MediaPlane {
     /// The addresses that the acceptor listens on for the loop, for TURN over TLS.
     var tlsAddresses: [TransportAddress] = []
     /// Why the loop does not listen on TCP at one of its addresses; empty when it does at all.
-    public internal(set) var tcpFailures: [EventLoopError] = []
+    package internal(set) var tcpFailures: [EventLoopError] = []
     let tcpAdmission: TCPAdmission?
     private let socketOptions: SocketOptions
     private let turnSettings: TURNSettings?
@@ -75,14 +75,14 @@ public actor MediaLoop: MediaPlane {
     /// Other nodes are being asked again for their tracks.
     var isRenewing = false
     /// The loop's sockets as they were opened, the port of each included.
-    public private(set) var sockets: [SocketDescription] = []
+    package private(set) var sockets: [SocketDescription] = []
 
     // MARK: Lifecycle
 
     /// Starts a loop that listens on `addresses`. When one of them is not available, nothing is left running.
     ///
     /// A loop that was started must be shut down, else it runs for the process's life.
-    public static func start(
+    package static func start(
         _ configuration: MediaLoopConfiguration,
         listeningOn addresses: [TransportAddress]
     ) async throws(EventLoopError) -> MediaLoop {
@@ -159,7 +159,7 @@ public actor MediaLoop: MediaPlane {
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
     /// is sent, the sockets are closed and the loop's thread ends. It can be called any number of times; every call
     /// returns when the loop has ended.
-    public func shutdown() async {
+    package func shutdown() async {
         isClosing = true
         for caller in deliveryTurns.releaseAll() { caller.resume() }
         let now = EventLoop.now()
@@ -233,7 +233,7 @@ public actor MediaLoop: MediaPlane {
     // MARK: Control
 
     /// The certificate's fingerprint and the addresses that peers of this loop connect to.
-    public func transport() -> MediaTransport {
+    package func transport() -> MediaTransport {
         MediaTransport(
             fingerprint: fingerprint,
             candidates: candidates(sockets.map(\.local)),
@@ -243,7 +243,7 @@ public actor MediaLoop: MediaPlane {
 
     /// Makes a peer known, so that its connectivity checks are answered.
     /// - Throws: `ForwarderError`, or `EventLoopError.stopped` after a shutdown; so do the other methods that throw.
-    public func addPeer(_ parameters: PeerParameters) throws {
+    package func addPeer(_ parameters: PeerParameters) throws {
         try beginCall()
         try forwarder.addPeer(parameters, at: EventLoop.now())
         peers.updateValue(parameters.events, forKey: parameters.id)
@@ -251,12 +251,12 @@ public actor MediaLoop: MediaPlane {
 
     /// Ends a peer: it gets close_notify, all its resources are freed, and `closed(.requested)` is reported at the
     /// turn's end. Does nothing when the peer is not here.
-    public func removePeer(_ peer: PeerID) {
+    package func removePeer(_ peer: PeerID) {
         forwarder.removePeer(peer, at: EventLoop.now(), into: batch)
     }
 
     /// Puts new ICE credentials in force; media goes on over the old pair until a check nominates one with the new.
-    public func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) throws {
+    package func restartICE(_ peer: PeerID, local: ICECredentials, remote: ICECredentials) throws {
         try beginCall()
         try forwarder.restartICE(peer, local: local, remote: remote, at: EventLoop.now())
     }
@@ -265,26 +265,26 @@ public actor MediaLoop: MediaPlane {
     /// - Parameters:
     ///   - add: each with a MID and SSRCs that no slot of the peer ever had.
     ///   - remove: slots that are not there are ignored.
-    public func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) throws {
+    package func changeSlots(of peer: PeerID, add: [SendTrackParameters], remove: [MID]) throws {
         try beginCall()
         try forwarder.changeSlots(of: peer, add: add, remove: remove, at: EventLoop.now())
     }
 
     /// Lets a track of a peer of this loop play into a slot from its next key frame on, or with `nil` nothing. With the
     /// track that plays there already only the preference changes.
-    public func connect(slot: TrackID, to track: TrackID?, preference: LayerPreference = LayerPreference()) throws {
+    package func connect(slot: TrackID, to track: TrackID?, preference: LayerPreference = LayerPreference()) throws {
         try beginCall()
         try forwarder.connect(slot: slot, to: track, preference: preference, at: EventLoop.now())
     }
 
     /// Limits the rate at which a peer is sent media. Does nothing when the peer is not here.
     /// - Parameter bitsPerSecond: of all its media together, from the IP header on; `nil` for the settings' maximum.
-    public func limitSending(to peer: PeerID, bitsPerSecond: Int?) {
+    package func limitSending(to peer: PeerID, bitsPerSecond: Int?) {
         forwarder.limitSending(to: peer, bitsPerSecond: bitsPerSecond, at: EventLoop.now())
     }
 
     /// Asks a peer for a key frame of every video stream that it sends now; does nothing when it is not here.
-    public func requestKeyFrame(of peer: PeerID) {
+    package func requestKeyFrame(of peer: PeerID) {
         forwarder.requestKeyFrame(of: peer, at: EventLoop.now())
     }
 
@@ -292,7 +292,7 @@ public actor MediaLoop: MediaPlane {
     ///
     /// The messages that one turn queues are bounded. A call that comes when a turn has as many waits for a later one, behind
     /// those that wait already.
-    public func perform(_ commands: [DataCommand]) async {
+    package func perform(_ commands: [DataCommand]) async {
         let count = commands.reduce(0) { $0 + $1.deliveryCount }
         let mustWait = !isClosing && !deliveryTurns.isFree(for: count)
         if mustWait { await withCheckedContinuation { deliveryTurns.wait($0, deliveries: count) } }
@@ -301,12 +301,12 @@ public actor MediaLoop: MediaPlane {
     }
 
     /// One peer's media as it is now; `nil` when the peer is not here.
-    public func statistics(of peer: PeerID) -> PeerStatistics? {
+    package func statistics(of peer: PeerID) -> PeerStatistics? {
         forwarder.statistics(of: peer, at: EventLoop.now())
     }
 
     /// What the loop has counted and measured since its start.
-    public func metrics() -> MediaMetrics {
+    package func metrics() -> MediaMetrics {
         MediaMetrics(
             loop: eventLoop.statistics,
             forwarder: forwarder.counters,
@@ -332,7 +332,7 @@ public actor MediaLoop: MediaPlane {
     }
 
     /// What the loop carries, measured since the last call, or since the start.
-    public func load() -> LoopLoad {
+    package func load() -> LoopLoad {
         loadMeter.measure(
             busyNanoseconds: iterationTime.sumNanoseconds,
             packets: forwarder.counters.rtpSent,

@@ -7,17 +7,17 @@ import Forwarding
 /// slots play it; key frame requests come back the same way. A track of another node comes to one loop and goes on to the
 /// others in the same manner. The rings are for media only: which track goes where is
 /// arranged by calls between the loops (``MediaLoop/connect(slot:to:preference:)``).
-public struct MediaLoops: Sendable {
+package struct MediaLoops: Sendable {
     /// In the order in which they were given; at most 65,536.
-    public let loops: [MediaLoop]
+    package let loops: [MediaLoop]
     /// Accepts their connections of TURN over TLS; `nil` without.
-    public let tlsAcceptor: TLSAcceptor?
+    package let tlsAcceptor: TLSAcceptor?
 
     /// Links loops that were started and have no peers yet.
     /// - Parameters:
     ///   - loops: each at a location of its own.
     ///   - tlsAcceptor: that of all loops.
-    public init(linking loops: [MediaLoop], tlsAcceptor: TLSAcceptor? = nil) async {
+    package init(linking loops: [MediaLoop], tlsAcceptor: TLSAcceptor? = nil) async {
         precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
         precondition(Set(loops.map(\.location)).count == loops.count, "each loop has a location of its own")
         self.loops = loops
@@ -39,7 +39,7 @@ public struct MediaLoops: Sendable {
     }
 
     /// Shuts every loop down, and the acceptor before them; returns when all have ended.
-    public func shutdown() async {
+    package func shutdown() async {
         await tlsAcceptor?.shutdown()
         await withTaskGroup { group in
             for loop in loops { group.addTask { await loop.shutdown() } }

@@ -1,8 +1,8 @@
-public import EventLoop
+package import EventLoop
 import Glibc
 import MediaTypes
 import Synchronization
-public import TLS
+package import TLS
 import TURN
 import Wire
 
@@ -12,15 +12,15 @@ import Wire
 /// hundreds of packets. The first request with the user name of a session tells its media loop, which takes over the connection
 /// with its TLS state.
 @safe
-public actor TLSAcceptor {
+package actor TLSAcceptor {
     /// Connections of another listener that wait for this thread; more are closed.
     private static let handoversMax = 256
     /// A media loop has as many listeners here as it has addresses.
     private static let socketsMax = 4_096
 
     /// The thread, for other actors to be pinned to.
-    public nonisolated let eventLoop = EventLoop(name: "tls", socketsMax: TLSAcceptor.socketsMax)
-    public nonisolated var unownedExecutor: UnownedSerialExecutor {
+    package nonisolated let eventLoop = EventLoop(name: "tls", socketsMax: TLSAcceptor.socketsMax)
+    package nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe eventLoop.executor.asUnownedSerialExecutor()
     }
     nonisolated let admission: TCPAdmission
@@ -49,7 +49,7 @@ public actor TLSAcceptor {
 
     /// Starts the thread, which runs until ``shutdown()``.
     /// - Parameter admission: that of the media loops.
-    public static func start(
+    package static func start(
         _ certificate: TLSCertificate,
         _ admission: TCPAdmission
     ) async throws(EventLoopError) -> TLSAcceptor {
@@ -98,10 +98,10 @@ public actor TLSAcceptor {
     }
 
     /// Replaces the certificate for new connections; open ones go on.
-    public func renew(_ certificate: TLSCertificate) { streams.certificate = certificate }
+    package func renew(_ certificate: TLSCertificate) { streams.certificate = certificate }
 
     /// Closes the listeners and the connections that are here, and ends the thread. It can be called any number of times.
-    public func shutdown() async {
+    package func shutdown() async {
         await eventLoop.stop()
         streams.removeAll()
         // The media loops hold this object.
@@ -110,7 +110,7 @@ public actor TLSAcceptor {
     }
 
     /// What has been counted since the start.
-    public func metrics() -> TLSAcceptorMetrics {
+    package func metrics() -> TLSAcceptorMetrics {
         var tcp = streams.metrics
         tcp.add(eventLoop.tcp.counters)
         let refused = handovers.refused.load(ordering: .relaxed)
@@ -122,7 +122,7 @@ public actor TLSAcceptor {
 
     /// Takes a connection that another listener of the node accepted, and owns the descriptor. On any thread.
     /// - Parameter received: what was read of it.
-    public nonisolated func take(_ descriptor: Int32, received: [UInt8]) {
+    package nonisolated func take(_ descriptor: Int32, received: [UInt8]) {
         guard handovers.waiting.wrappingAdd(1, ordering: .relaxed).newValue <= Self.handoversMax else {
             handovers.waiting.wrappingSubtract(1, ordering: .relaxed)
             handovers.refused.wrappingAdd(1, ordering: .relaxed)

@@ -1,52 +1,53 @@
+package import ChannelTypes
 internal import Foundation
-public import JSON
-public import MediaTypes
-public import Room
+package import JSON
+package import MediaTypes
+package import Room
 import Synchronization
-public import Wire
+package import Wire
 
 /// What became of each connection of this node: how its media was over time, what happened to it, and why it ended. It answers
 /// why a call was bad.
 ///
 /// Connections that last are in memory. Ended ones are kept for some hours in a ``HistoryStore``.
-public final class ConnectionHistory: Sendable {
+package final class ConnectionHistory: Sendable {
     /// Why the file of ended connections cannot be used.
-    public struct OpenFailure: Error, Hashable, Sendable {
+    package struct OpenFailure: Error, Hashable, Sendable {
         /// For people.
-        public let message: String
+        package let message: String
     }
 
     /// What to list.
-    public struct Query: Sendable {
+    package struct Query: Sendable {
         /// `nil` for all channels.
-        public var channel: ChannelName?
+        package var channel: ChannelName?
         /// `nil` for all users.
-        public var user: String?
+        package var user: String?
         /// `nil` for all.
-        public var outcome: ConnectionOutcome?
+        package var outcome: ConnectionOutcome?
         /// ``Page/next`` of the previous page; `nil` for the first one.
-        public var after: String?
-        public var limit: Int
+        package var after: String?
+        package var limit: Int
 
-        public init(limit: Int) { self.limit = limit }
+        package init(limit: Int) { self.limit = limit }
     }
 
     /// A page of connections, the latest first.
-    public struct Page: Sendable {
-        public let connections: [JSONValue]
+    package struct Page: Sendable {
+        package let connections: [JSONValue]
         /// `nil` on the last page.
-        public let next: String?
+        package let next: String?
     }
 
-    public struct Counts: Hashable, Sendable {
+    package struct Counts: Hashable, Sendable {
         /// Connections that last.
-        public var live: Int
+        package var live: Int
         /// Ended connections that were stored since the start.
-        public var stored: UInt64
+        package var stored: UInt64
         /// Ended connections that could not be stored.
-        public var lost: UInt64
+        package var lost: UInt64
 
-        public init(live: Int, stored: UInt64, lost: UInt64) {
+        package init(live: Int, stored: UInt64, lost: UInt64) {
             self.live = live
             self.stored = stored
             self.lost = lost
@@ -81,7 +82,7 @@ public final class ConnectionHistory: Sendable {
     private let store: HistoryStore
     private let node: String
     /// How long ended connections are kept.
-    public let hours: Int
+    package let hours: Int
 
     /// - Parameters:
     ///   - node: The node's name.
@@ -90,7 +91,7 @@ public final class ConnectionHistory: Sendable {
     ///   - now: The time, in milliseconds since 1970 UTC; `nil` for the machine's clock.
     ///   - onFailure: Called when ended connections begin to be lost, with the reason.
     /// - Throws: ``OpenFailure`` when there can be no file. A damaged one is replaced.
-    public init(
+    package init(
         node: String,
         directory: String?,
         hours: Int = 24,
@@ -123,7 +124,7 @@ public final class ConnectionHistory: Sendable {
 
     /// Removes the file of a node that keeps no ended connections.
     /// - Throws: ``OpenFailure`` when there is one that cannot be removed.
-    public static func remove(node: String, directory: String) throws(OpenFailure) {
+    package static func remove(node: String, directory: String) throws(OpenFailure) {
         let file = HistoryFile(node: node, directory: directory)
         do {
             try file.remove()
@@ -134,7 +135,7 @@ public final class ConnectionHistory: Sendable {
         }
     }
 
-    public var counts: Counts {
+    package var counts: Counts {
         let stored = store.counts
         return Counts(live: live.withLock(\.count), stored: stored.stored, lost: stored.lost)
     }
@@ -144,7 +145,7 @@ public final class ConnectionHistory: Sendable {
     /// Handles a report of the rooms without blocking.
     /// - Returns: How the media of a connection was, when the report is of its end and it had samples.
     @discardableResult
-    public func take(_ report: RoomReport, at now: Instant) -> JSONValue? {
+    package func take(_ report: RoomReport, at now: Instant) -> JSONValue? {
         switch report {
         case .connectionCreated(let report):
             var record = ConnectionRecord(report.connection)
@@ -206,7 +207,7 @@ public final class ConnectionHistory: Sendable {
     }
 
     /// The connections whose statistics are to be sampled now: a part of those that are due when many are.
-    public func due(at now: Instant) -> [ParticipantID] {
+    package func due(at now: Instant) -> [ParticipantID] {
         live.withLock { live in
             let due = live.filter { $0.value.nextSampleAt <= now }
             let most = live.count / Self.shareMax + 16
@@ -219,7 +220,7 @@ public final class ConnectionHistory: Sendable {
     /// - Parameters:
     ///   - statistics: of its media now.
     ///   - playback: what the client reported last; `nil` when it reports nothing.
-    public func sampled(
+    package func sampled(
         _ id: ParticipantID,
         _ statistics: PeerStatistics,
         playback: ClientPlayback?,
@@ -260,7 +261,7 @@ public final class ConnectionHistory: Sendable {
 
     /// Writes connections that last to the file, a part of them where many are due, so that a crash of the node leaves something
     /// of each. Call it once a second, on no thread of the rooms.
-    public func save(unixNanoseconds: Int64, at now: Instant) {
+    package func save(unixNanoseconds: Int64, at now: Instant) {
         guard store.isFile else { return }
         settle()
         let due = live.withLock { live -> [ConnectionRecord] in
@@ -281,7 +282,7 @@ public final class ConnectionHistory: Sendable {
     }
 
     /// Deletes ended connections that are too old, in the background. Call it once a minute.
-    public func expire() { store.expire() }
+    package func expire() { store.expire() }
 
     /// Ends what the file has of connections whose end could not be stored.
     private func settle() {
@@ -291,7 +292,7 @@ public final class ConnectionHistory: Sendable {
     }
 
     /// Returns when all ended connections are stored. Call it at the end.
-    public func flush() async {
+    package func flush() async {
         await store.flush()
         guard store.isFile else { return }
         settle()
@@ -301,7 +302,7 @@ public final class ConnectionHistory: Sendable {
     // MARK: Reading
 
     /// Connections, the latest first.
-    public func page(_ query: Query) async -> Page {
+    package func page(_ query: Query) async -> Page {
         let after = query.after.flatMap(HistoryStore.Position.init(text:))
         var found = live(query).filter { entry in after.map { entry.position < $0 } ?? true }
         if query.outcome != .live {
@@ -338,7 +339,7 @@ public final class ConnectionHistory: Sendable {
     }
 
     /// One connection with its events and samples; `nil` for an unknown one.
-    public func connection(_ id: String) async -> JSONValue? {
+    package func connection(_ id: String) async -> JSONValue? {
         if let participant = ParticipantID(id), let record = live.withLock({ $0[participant]?.record }) {
             return .object(record.summary(node: node).merging(record.detail) { $1 })
         }

@@ -1,3 +1,4 @@
+import ChannelTypes
 import JSON
 import MediaTypes
 import Room
@@ -49,7 +50,7 @@ struct ConnectionRecord: Sendable {
 }
 
 /// What a connection is doing, or how it went.
-public enum ConnectionOutcome: String, Hashable, Sendable, CaseIterable {
+package enum ConnectionOutcome: String, Hashable, Sendable, CaseIterable {
     /// It is connected, or lost while its place is kept.
     case live
     case ended

@@ -1,39 +1,39 @@
-public import MediaTypes
+package import MediaTypes
 import Wire
 
 /// What a connection's media was like in one interval.
-public struct QualitySample: Hashable, Sendable {
+package struct QualitySample: Hashable, Sendable {
     /// The end of the interval, in seconds since the connection was up.
-    public var seconds: UInt32
+    package var seconds: UInt32
     /// What the node received from the client, in bit/s.
-    public var received: UInt32 = 0
+    package var received: UInt32 = 0
     /// What the node sent to the client, in bit/s.
-    public var sent: UInt32 = 0
+    package var sent: UInt32 = 0
     /// What the client was to be sent, if its network carried it, in bit/s.
-    public var demand: UInt32 = 0
+    package var demand: UInt32 = 0
     /// The share of the client's packets that did not arrive, in thousandths.
-    public var receivedLoss: UInt16 = 0
+    package var receivedLoss: UInt16 = 0
     /// The share of the node's packets that did not arrive at the client, by its reports, in thousandths.
-    public var sentLoss: UInt16 = 0
+    package var sentLoss: UInt16 = 0
     /// Milliseconds; 0 before it is measured.
-    public var roundTrip: UInt16 = 0
+    package var roundTrip: UInt16 = 0
     /// The greatest of all streams in both directions, in milliseconds.
-    public var jitter: UInt16 = 0
+    package var jitter: UInt16 = 0
     /// The number of videos that the client was to be sent.
-    public var videos: UInt16 = 0
+    package var videos: UInt16 = 0
     /// How many of them were in lower layers than wanted.
-    public var reduced: UInt16 = 0
+    package var reduced: UInt16 = 0
     /// How many of them were not sent at all.
-    public var paused: UInt16 = 0
+    package var paused: UInt16 = 0
     /// Freezes of video that the client reported.
-    public var freezes: UInt16 = 0
+    package var freezes: UInt16 = 0
     /// Their length together, in milliseconds.
-    public var frozen: UInt32 = 0
-    public var quality = LinkQuality.unknown
+    package var frozen: UInt32 = 0
+    package var quality = LinkQuality.unknown
     /// What kept the node from sending more.
-    public var limit = SendingStatistics.Limit.demand
+    package var limit = SendingStatistics.Limit.demand
 
-    public init(seconds: UInt32) { self.seconds = seconds }
+    package init(seconds: UInt32) { self.seconds = seconds }
 
     /// One sample for two intervals that follow each other: the mean of rates, the worse of everything else.
     func merged(with later: Self) -> Self {
@@ -69,17 +69,17 @@ public struct QualitySample: Hashable, Sendable {
 
 /// The samples of a connection. However long it lasts, they stay below ``countMax``: then each two become one, and the next
 /// intervals are twice as long.
-public struct QualityTimeline: Hashable, Sendable {
+package struct QualityTimeline: Hashable, Sendable {
     /// The most samples: ten minutes at the first interval.
-    public static let countMax = 120
+    package static let countMax = 120
     /// The first interval, in seconds.
-    public static let firstInterval = 5
+    package static let firstInterval = 5
 
     /// The present interval, in seconds.
-    public private(set) var interval = Self.firstInterval
-    public private(set) var samples: [QualitySample] = []
+    package private(set) var interval = Self.firstInterval
+    package private(set) var samples: [QualitySample] = []
 
-    public init() {}
+    package init() {}
 
     mutating func append(_ sample: QualitySample) {
         samples.append(sample)
@@ -90,13 +90,13 @@ public struct QualityTimeline: Hashable, Sendable {
 }
 
 /// What a client reported of its playback since its media was negotiated.
-public struct ClientPlayback: Hashable, Sendable {
+package struct ClientPlayback: Hashable, Sendable {
     /// How often video froze.
-    public var freezes: UInt64
+    package var freezes: UInt64
     /// For how long together, in milliseconds.
-    public var frozen: UInt64
+    package var frozen: UInt64
 
-    public init(freezes: UInt64 = 0, frozen: UInt64 = 0) {
+    package init(freezes: UInt64 = 0, frozen: UInt64 = 0) {
         self.freezes = freezes
         self.frozen = frozen
     }

@@ -1,35 +1,35 @@
 /// One finished operation of a trace.
-public struct Span: Hashable, Sendable {
+package struct Span: Hashable, Sendable {
     /// OpenTelemetry's `SpanKind`, with its numbers in OTLP.
-    public enum Kind: Int, Hashable, Sendable {
+    package enum Kind: Int, Hashable, Sendable {
         case `internal` = 1
         case server = 2
         case client = 3
     }
 
-    public enum Value: Hashable, Sendable {
+    package enum Value: Hashable, Sendable {
         case string(String)
         case integer(Int64)
         case boolean(Bool)
     }
 
-    public let context: TraceContext
+    package let context: TraceContext
     /// `nil` for the first span of a trace.
-    public let parent: TraceContext.SpanID?
-    public let name: String
-    public let kind: Kind
+    package let parent: TraceContext.SpanID?
+    package let name: String
+    package let kind: Kind
     /// In nanoseconds since 1970 UTC.
-    public let start: Int64
+    package let start: Int64
     /// In nanoseconds since 1970 UTC.
-    public let end: Int64
-    public let attributes: [String: Value]
+    package let end: Int64
+    package let attributes: [String: Value]
     /// What went wrong; `nil` for a success.
-    public let error: String?
+    package let error: String?
 
     /// - Parameters:
     ///   - context: from ``Tracer/begin(after:)`` or ``Tracer/child(of:)``.
     ///   - end: at least `start`; an earlier end counts as `start`.
-    public init(
+    package init(
         _ name: String,
         context: TraceContext,
         parent: TraceContext.SpanID?,

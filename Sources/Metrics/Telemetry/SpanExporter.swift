@@ -1,6 +1,6 @@
 internal import AsyncHTTPClient
 import JSON
-public import Logging
+package import Logging
 internal import NIOCore
 internal import NIOHTTP1
 internal import ServiceLifecycle
@@ -9,19 +9,19 @@ internal import ServiceLifecycle
 ///
 /// What waits is bounded. While the collector is away, the exporter tries again after pauses that grow to a minute, and logs only
 /// the change.
-public final class SpanExporter: Sendable {
+package final class SpanExporter: Sendable {
     /// How to reach the collector, and what it is told of this node.
-    public struct Configuration: Sendable {
+    package struct Configuration: Sendable {
         /// The base of the collector's URLs, as in `OTEL_EXPORTER_OTLP_ENDPOINT`: `http://HOST:4318`.
-        public var endpoint: String
+        package var endpoint: String
         /// The share of traces that are sampled, 0…1, of those that no client began.
-        public var sampleRatio: Double
+        package var sampleRatio: Double
         /// The attributes of the resource, such as `service.name`.
-        public var resource: [String: String]
+        package var resource: [String: String]
         /// Of the program, as the scope of its spans.
-        public var version: String
+        package var version: String
         /// The most spans that wait.
-        public var queueMax = 8_192
+        package var queueMax = 8_192
         /// The most spans of one request.
         var batchMax = 512
         /// Between two looks at the queue.
@@ -34,7 +34,7 @@ public final class SpanExporter: Sendable {
         /// For the last request, at the end.
         var lastTimeout: Duration = .seconds(2)
 
-        public init(endpoint: String, sampleRatio: Double, resource: [String: String], version: String) {
+        package init(endpoint: String, sampleRatio: Double, resource: [String: String], version: String) {
             self.endpoint = endpoint
             self.sampleRatio = sampleRatio
             self.resource = resource
@@ -53,14 +53,14 @@ public final class SpanExporter: Sendable {
 
     private static let answerBytesMax = 65_536
 
-    public let tracer: Tracer
+    package let tracer: Tracer
     private let configuration: Configuration
     private let queue: SpanQueue
     private let client: HTTPClient
     private let logger: Logger
 
     /// - Parameter logger: Logs when the collector goes away and comes back.
-    public init(_ configuration: Configuration, logger: Logger) {
+    package init(_ configuration: Configuration, logger: Logger) {
         self.configuration = configuration
         self.logger = logger
         queue = SpanQueue(capacity: configuration.queueMax)
@@ -73,7 +73,7 @@ public final class SpanExporter: Sendable {
 
     /// Exports until a graceful shutdown, and then what waits, once. It can run once.
     /// - Parameter onTick: Called about once a second, whatever the collector does, and at the end.
-    public func run(onTick: @escaping @Sendable () -> Void = {}) async {
+    package func run(onTick: @escaping @Sendable () -> Void = {}) async {
         await cancelWhenGracefulShutdown {
             // A request to a collector that does not answer must not delay the ticks.
             async let ticks: Void = self.tick(onTick)

@@ -1,7 +1,7 @@
 /// The identity of a span for other processes (W3C Trace Context, `traceparent`).
-public struct TraceContext: Hashable, Sendable {
+package struct TraceContext: Hashable, Sendable {
     /// 16 bytes, not all zero.
-    public struct TraceID: Hashable, Sendable {
+    package struct TraceID: Hashable, Sendable {
         let high: UInt64
         let low: UInt64
 
@@ -13,11 +13,11 @@ public struct TraceContext: Hashable, Sendable {
         }
 
         /// 32 hexadecimal digits in lower case.
-        public var text: String { high.hex + low.hex }
+        package var text: String { high.hex + low.hex }
     }
 
     /// 8 bytes, not all zero.
-    public struct SpanID: Hashable, Sendable {
+    package struct SpanID: Hashable, Sendable {
         let value: UInt64
 
         /// - Returns: `nil` for zero.
@@ -27,16 +27,16 @@ public struct TraceContext: Hashable, Sendable {
         }
 
         /// 16 hexadecimal digits in lower case.
-        public var text: String { value.hex }
+        package var text: String { value.hex }
     }
 
-    public let trace: TraceID
-    public let span: SpanID
+    package let trace: TraceID
+    package let span: SpanID
     /// Whether whoever began the trace records it.
-    public let isSampled: Bool
+    package let isSampled: Bool
 
     /// The context that outgoing requests carry, of the task that makes them.
-    @TaskLocal public static var current: TraceContext?
+    @TaskLocal package static var current: TraceContext?
 
     init(trace: TraceID, span: SpanID, isSampled: Bool) {
         self.trace = trace
@@ -49,7 +49,7 @@ public struct TraceContext: Hashable, Sendable {
 
     /// Parses the fields `traceparent` of a request (W3C Trace Context §3.2).
     /// - Returns: `nil` unless there is exactly one, and it is valid.
-    public init?(traceparent fields: [String]) {
+    package init?(traceparent fields: [String]) {
         guard fields.count == 1, let field = fields.first, field.utf8.count <= Self.bytesMax else { return nil }
         let bytes = Array(field.utf8)
         guard bytes.count >= 55, [2, 35, 52].allSatisfy({ bytes[$0] == UInt8(ascii: "-") }) else { return nil }
@@ -64,7 +64,7 @@ public struct TraceContext: Hashable, Sendable {
     }
 
     /// The value of the field `traceparent`.
-    public var traceparent: String { "00-\(trace.text)-\(span.text)-\(isSampled ? "01" : "00")" }
+    package var traceparent: String { "00-\(trace.text)-\(span.text)-\(isSampled ? "01" : "00")" }
 
     /// Digits in lower case only, at most 16 of them.
     private static func hex(_ digits: ArraySlice<UInt8>) -> UInt64? {

@@ -1,7 +1,7 @@
 /// Begins traces, and hands finished spans to the ``SpanExporter``. No call of it blocks.
-public struct Tracer: Sendable {
+package struct Tracer: Sendable {
     /// Why spans were not exported.
-    public enum DropReason: String, Hashable, Sendable, CaseIterable {
+    package enum DropReason: String, Hashable, Sendable, CaseIterable {
         /// Too many waited for the collector, or too many joins were under way.
         case queueFull = "queue_full"
         /// The collector refused them for good.
@@ -10,10 +10,10 @@ public struct Tracer: Sendable {
         case shutdown
     }
 
-    public struct Counts: Hashable, Sendable {
-        public var exported: UInt64 = 0
-        public var dropped: [DropReason: UInt64] = [:]
-        public init() {}
+    package struct Counts: Hashable, Sendable {
+        package var exported: UInt64 = 0
+        package var dropped: [DropReason: UInt64] = [:]
+        package init() {}
     }
 
     let queue: SpanQueue
@@ -27,12 +27,12 @@ public struct Tracer: Sendable {
         self.random = random
     }
 
-    public var counts: Counts { queue.counts }
+    package var counts: Counts { queue.counts }
 
     /// The first span of this node in a trace.
     /// - Parameter parent: the span of the client; `nil` for a trace that begins here. It decides whether the trace is sampled.
     /// - Returns: `nil` for a trace that is not sampled.
-    public func begin(after parent: TraceContext?) -> TraceContext? {
+    package func begin(after parent: TraceContext?) -> TraceContext? {
         if let parent { return parent.isSampled ? child(of: parent) : nil }
         let trace = TraceContext.TraceID(high: random(), low: random())
         // The first 53 bits, which a `Double` holds exactly.
@@ -42,15 +42,15 @@ public struct Tracer: Sendable {
     }
 
     /// Another span of the trace.
-    public func child(of context: TraceContext) -> TraceContext {
+    package func child(of context: TraceContext) -> TraceContext {
         // Zero is no identifier.
         let span = TraceContext.SpanID(random()) ?? context.span
         return TraceContext(trace: context.trace, span: span, isSampled: context.isSampled)
     }
 
     /// Takes the finished spans of one trace: all of them, or none when too many wait.
-    public func finish(_ spans: [Span]) { queue.add(spans) }
+    package func finish(_ spans: [Span]) { queue.add(spans) }
 
     /// Counts spans that are not recorded because too many traces are under way.
-    public func dropped(_ count: Int) { queue.dropped(count, .queueFull) }
+    package func dropped(_ count: Int) { queue.dropped(count, .queueFull) }
 }

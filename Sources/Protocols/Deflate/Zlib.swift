@@ -1,7 +1,7 @@
 internal import CZlib
 
 /// Why bytes are not a zlib stream that is accepted.
-public enum ZlibError: Error, Hashable, Sendable {
+package enum ZlibError: Error, Hashable, Sendable {
     /// Not one whole stream, or damaged.
     case malformed
     /// The content is longer than allowed.
@@ -9,7 +9,7 @@ public enum ZlibError: Error, Hashable, Sendable {
 }
 
 /// Messages as zlib streams (RFC 1950).
-public enum Zlib {
+package enum Zlib {
     /// The first guess of how much longer the content is than the stream.
     private static let expansion = 4
     /// The pieces that content is made in: a short message is one piece.
@@ -18,7 +18,7 @@ public enum Zlib {
 
     /// Compresses a message of at most some megabytes.
     /// - Returns: an empty array when the library has no memory.
-    public static func compress(_ bytes: [UInt8]) -> [UInt8] {
+    package static func compress(_ bytes: [UInt8]) -> [UInt8] {
         let capacity = nagare_deflate_bound(bytes.count)
         return unsafe [UInt8](unsafeUninitializedCapacity: capacity) { out, count in
             guard let target = out.baseAddress else { return }
@@ -33,12 +33,12 @@ public enum Zlib {
     ///
     /// Descriptions, statistics and other text expand 3 to 30 times. A stream of zeros expands 1,000 times, so that it costs its
     /// receiver far more than its sender.
-    public static func contentMax(of streamBytes: Int) -> Int { 16_384 + 100 * streamBytes }
+    package static func contentMax(of streamBytes: Int) -> Int { 16_384 + 100 * streamBytes }
 
     /// Decompresses a whole stream, once and piece by piece. Memory and time are bounded by `bytesMax`.
     ///
     /// - Parameter inflated: gets the length of each piece when it was made, so that those of a refused stream count, too.
-    public static func decompress(
+    package static func decompress(
         _ bytes: [UInt8],
         bytesMax: Int,
         inflated: (Int) -> Void = { _ in }

@@ -4,7 +4,7 @@ internal import COpenSSL
 /// subclass each, which says how input ends and what waits of the output.
 @safe
 open class ConnectionBuffer {
-    public init() {}
+    package init() {}
 
     /// Moves the next bytes of input into `target`.
     /// - Returns: how many; 0 when OpenSSL has to wait.
@@ -21,7 +21,7 @@ open class ConnectionBuffer {
 
 /// The BIO type whose data pointer is an unretained ``ConnectionBuffer``.
 @safe
-public enum BufferBIO {
+package enum BufferBIO {
     /// Nobody changes the table of functions after it is made.
     @safe
     private struct Method: @unchecked Sendable {
@@ -32,7 +32,7 @@ public enum BufferBIO {
 
     /// Creates a BIO on `buffer`, which must outlive it.
     /// - Returns: `nil` without memory.
-    public static func make(_ buffer: ConnectionBuffer) -> OpaquePointer? {
+    package static func make(_ buffer: ConnectionBuffer) -> OpaquePointer? {
         guard let method = unsafe method.pointer, let bio = unsafe BIO_new(method) else { return nil }
         unsafe BIO_set_data(bio, Unmanaged.passUnretained(buffer).toOpaque())
         unsafe BIO_set_init(bio, 1)

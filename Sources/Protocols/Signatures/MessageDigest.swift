@@ -1,7 +1,7 @@
 internal import COpenSSL
 
 /// A hash function without a key, for token formats that hash a shared secret with their fields.
-public enum MessageDigest: Hashable, Sendable, CaseIterable {
+package enum MessageDigest: Hashable, Sendable, CaseIterable {
     /// MD5 (RFC 1321), 16 bytes. It does not resist collisions: for formats that prescribe it only.
     case md5
     /// SHA-256 (FIPS 180-4), 32 bytes.
@@ -9,7 +9,7 @@ public enum MessageDigest: Hashable, Sendable, CaseIterable {
 
     /// The hash of `message` in lowercase hexadecimal digits; `nil` when OpenSSL does not provide the function, such as
     /// MD5 in FIPS mode.
-    public func hexadecimal(of message: [UInt8]) -> String? {
+    package func hexadecimal(of message: [UInt8]) -> String? {
         ERR_clear_error()
         defer { ERR_clear_error() }
         var digest = [UInt8](repeating: 0, count: Int(EVP_MAX_MD_SIZE))

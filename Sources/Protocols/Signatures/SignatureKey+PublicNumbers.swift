@@ -1,6 +1,6 @@
 extension SignatureKey {
     /// Why the numbers of a public key are no key.
-    public enum NumbersError: Error, Hashable, Sendable {
+    package enum NumbersError: Error, Hashable, Sendable {
         /// A number has the wrong length or value, or the point is not on the curve.
         case invalid
         /// The modulus is outside of ``SignatureKey/modulusBits``.
@@ -11,7 +11,7 @@ extension SignatureKey {
     /// - Parameters:
     ///   - modulus: big-endian, of ``modulusBits``.
     ///   - exponent: big-endian, odd and above 1, with at most 8 bytes: a longer one only makes verifications slow.
-    public init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(NumbersError) {
+    package init(rsaModulus modulus: [UInt8], exponent: [UInt8]) throws(NumbersError) {
         let (modulus, exponent) = (Array(modulus.drop { $0 == 0 }), Array(exponent.drop { $0 == 0 }))
         let bits = modulus.count * 8 - (modulus.first?.leadingZeroBitCount ?? 0)
         guard Self.modulusBits.contains(bits) else { throw .modulusBits(bits) }
@@ -26,13 +26,13 @@ extension SignatureKey {
     /// - Parameters:
     ///   - x: 32 bytes, big-endian (RFC 7518 §6.2.1.2).
     ///   - y: the same.
-    public init(p256X x: [UInt8], y: [UInt8]) throws(NumbersError) {
+    package init(p256X x: [UInt8], y: [UInt8]) throws(NumbersError) {
         guard x.count == 32, y.count == 32 else { throw .invalid }
         try self.init(publicKeyInfo: DER.p256, [4] + x + y, .ecdsaP256SHA256)
     }
 
     /// A public key on the curve Ed25519: 32 bytes (RFC 8032 §5.1.5).
-    public init(ed25519 bytes: [UInt8]) throws(NumbersError) {
+    package init(ed25519 bytes: [UInt8]) throws(NumbersError) {
         guard bytes.count == 32 else { throw .invalid }
         try self.init(publicKeyInfo: DER.ed25519, bytes, .ed25519)
     }

@@ -3,9 +3,9 @@ internal import COpenSSL
 /// A key that signs or verifies: a shared secret, a private key or a public key.
 ///
 /// The algorithm belongs to the key. A private key also verifies. It is immutable and can be used on any thread.
-public struct SignatureKey: Sendable {
+package struct SignatureKey: Sendable {
     /// A signature algorithm with its parameters.
-    public enum Algorithm: Hashable, Sendable, CaseIterable {
+    package enum Algorithm: Hashable, Sendable, CaseIterable {
         /// HMAC with SHA-256 (RFC 2104). Signatures are 32 bytes.
         case hmacSHA256
         /// ECDSA on the curve P-256 with SHA-256 (RFC 7518 §3.4). Signatures are r and s, 32 bytes each, big-endian.
@@ -17,7 +17,7 @@ public struct SignatureKey: Sendable {
     }
 
     /// Why no key could be read from a PEM text.
-    public enum PEMError: Error, Hashable, Sendable {
+    package enum PEMError: Error, Hashable, Sendable {
         /// The text is longer than ``SignatureKey/pemBytesMax``.
         case tooLong
         /// The text contains no unencrypted private or public key.
@@ -32,16 +32,16 @@ public struct SignatureKey: Sendable {
 
     /// The longest PEM text in bytes. The longest key of these algorithms, a private RSA key, has under 7,000 bytes; the rest
     /// is for comments around it.
-    public static let pemBytesMax = 65_536
+    package static let pemBytesMax = 65_536
     /// The permitted lengths of an RSA modulus. RFC 7518 §3.3 requires the least; above the most, a verification takes
     /// milliseconds.
-    public static let modulusBits = 2_048...8_192
+    package static let modulusBits = 2_048...8_192
 
-    public let algorithm: Algorithm
+    package let algorithm: Algorithm
     /// The length of every signature in bytes.
-    public let signatureBytes: Int
+    package let signatureBytes: Int
     /// Whether the key can sign: a secret or a private key.
-    public let canSign: Bool
+    package let canSign: Bool
     private let material: Material
 
     private enum Material: Sendable {
@@ -50,7 +50,7 @@ public struct SignatureKey: Sendable {
     }
 
     /// A secret for HMAC with SHA-256. RFC 7518 §3.2 requires at least 32 bytes, which the caller checks.
-    public init(hmacSecret: [UInt8]) {
+    package init(hmacSecret: [UInt8]) {
         algorithm = .hmacSHA256
         signatureBytes = HMACSHA256.codeBytes
         canSign = true
@@ -60,7 +60,7 @@ public struct SignatureKey: Sendable {
     /// Reads a private key (PKCS #8, PKCS #1 or SEC 1) or a public key (SubjectPublicKeyInfo).
     /// - Parameter algorithm: any but HMAC, whose secrets have no PEM form.
     /// - Throws: ``PEMError``.
-    public init(pem: String, algorithm: Algorithm) throws(PEMError) {
+    package init(pem: String, algorithm: Algorithm) throws(PEMError) {
         precondition(algorithm != .hmacSHA256, "a secret is not PEM")
         let bytes = Array(pem.utf8)
         guard bytes.count <= Self.pemBytesMax else { throw .tooLong }
@@ -85,7 +85,7 @@ public struct SignatureKey: Sendable {
     }
 
     /// The signature over `message`; `nil` when the key only verifies.
-    public func signature(over message: [UInt8]) -> [UInt8]? {
+    package func signature(over message: [UInt8]) -> [UInt8]? {
         guard canSign else { return nil }
         switch material {
         case .secret(let secret): return HMACSHA256.code(message, secret: secret)
@@ -97,7 +97,7 @@ public struct SignatureKey: Sendable {
 
     /// Whether `signature` is a signature over `message` by this key or its private key. HMACs are compared in constant
     /// time.
-    public func verifies(_ signature: [UInt8], over message: [UInt8]) -> Bool {
+    package func verifies(_ signature: [UInt8], over message: [UInt8]) -> Bool {
         guard signature.count == signatureBytes else { return false }
         switch material {
         case .secret(let secret):

@@ -1,5 +1,5 @@
+package import ChannelTypes
 package import JSON
-package import Room
 
 extension AccessDecision {
     /// Parses the answer of an authentication webhook.

@@ -1,55 +1,55 @@
-public import JSON
-public import Room
+package import ChannelTypes
+package import JSON
 
 /// A newcomer's request to join a channel, for ``Authorizer/admit(_:)``.
-public struct AccessRequest: Sendable {
+package struct AccessRequest: Sendable {
     /// The newcomer's options for one kind of media.
-    public struct Media: Hashable, Sendable {
+    package struct Media: Hashable, Sendable {
         /// Whether it sends or receives this kind.
-        public var isEnabled: Bool
+        package var isEnabled: Bool
         /// In the client's spelling: `OPUS`, `VP9`; `nil` when it leaves the choice to the node.
-        public var codec: String?
+        package var codec: String?
         /// In kbit/s.
-        public var bitRate: Int?
+        package var bitRate: Int?
 
-        public init(isEnabled: Bool = true, codec: String? = nil, bitRate: Int? = nil) {
+        package init(isEnabled: Bool = true, codec: String? = nil, bitRate: Int? = nil) {
             self.isEnabled = isEnabled
             self.codec = codec
             self.bitRate = bitRate
         }
     }
 
-    public var channel: ChannelName
-    public var role: Role
+    package var channel: ChannelName
+    package var role: Role
     /// The newcomer's identifier if it is admitted.
-    public var participant: ParticipantID
+    package var participant: ParticipantID
     /// The channel's session that the newcomer will be in.
-    public var session: ChannelSessionID
+    package var session: ChannelSessionID
     /// The client's choice; `nil` without one.
-    public var clientID: String?
-    public var bundleID: String?
+    package var clientID: String?
+    package var bundleID: String?
     /// Its signaling protocol and software.
-    public var agent: ClientAgent
+    package var agent: ClientAgent
     /// Its network, for limits per client address.
-    public var network: ClientNetwork
+    package var network: ClientNetwork
     /// The version of libwebrtc that the client reports.
-    public var libwebrtc: String?
+    package var libwebrtc: String?
     /// The client's authentication metadata, opaque to the node except for `access_token`.
-    public var metadata: JSONValue?
+    package var metadata: JSONValue?
     /// The client's metadata in notifications.
-    public var notifyMetadata: JSONValue?
+    package var notifyMetadata: JSONValue?
     /// The Bearer token of WHIP and WHEP. Sora's clients put one into `metadata.access_token`: see ``presentedToken``.
-    public var credential: Credential?
-    public var audio: Media
-    public var video: Media
-    public var isSimulcast: Bool
-    public var spotlight: Bool
+    package var credential: Credential?
+    package var audio: Media
+    package var video: Media
+    package var isSimulcast: Bool
+    package var spotlight: Bool
     /// The connected members of the channel.
-    public var counts: ChannelCounts
+    package var counts: ChannelCounts
     /// The number of members, connected or not.
-    public var members: Int
+    package var members: Int
 
-    public init(
+    package init(
         channel: ChannelName,
         role: Role,
         participant: ParticipantID,
@@ -90,7 +90,7 @@ public struct AccessRequest: Sendable {
     }
 
     /// The Bearer token, or `access_token` of the metadata.
-    public var presentedToken: String? { credential?.token ?? metadata?["access_token"]?.string }
+    package var presentedToken: String? { credential?.token ?? metadata?["access_token"]?.string }
 }
 
 extension JSONValue {
@@ -102,7 +102,7 @@ extension JSONValue {
 }
 
 /// The decision on an ``AccessRequest``.
-public enum AccessDecision: Sendable {
+package enum AccessDecision: Sendable {
     /// The newcomer is admitted with these permissions and overrides.
     case allowed(Grants)
     /// The newcomer is refused. The reason is for the client.

@@ -2,9 +2,9 @@ internal import Signatures
 
 /// The id of an app and the key that it shares with its application server, which makes the app's tokens. The key is
 /// never printed.
-public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Why an id and a key cannot be used.
-    public enum Problem: Error, Hashable, Sendable {
+    package enum Problem: Error, Hashable, Sendable {
         /// The id does not follow ``AppToken/isIdentifier(_:)``.
         case invalidID
         /// The key is empty, longer than ``AppKey/keyBytesMax`` or not printable ASCII.
@@ -12,18 +12,18 @@ public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     }
 
     /// The maximum length of a key in bytes.
-    public static let keyBytesMax = 255
+    package static let keyBytesMax = 255
     /// Shorter keys can be guessed from one token.
-    public static let keyBytesRecommended = 16
+    package static let keyBytesRecommended = 16
 
-    public let appID: String
+    package let appID: String
     /// Whether tokens of the app are accepted.
-    public let isEnabled: Bool
+    package let isEnabled: Bool
     /// Which tokens of the app are accepted.
-    public let mode: AppTokenMode
+    package let mode: AppTokenMode
     private let key: String
 
-    public init(
+    package init(
         appID: String,
         key: String,
         isEnabled: Bool = true,
@@ -39,14 +39,14 @@ public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     }
 
     /// Whether the key is shorter than ``keyBytesRecommended``.
-    public var isShort: Bool { key.utf8.count < Self.keyBytesRecommended }
+    package var isShort: Bool { key.utf8.count < Self.keyBytesRecommended }
 
     /// Makes a token for one user of one channel.
     /// - Parameters:
     ///   - nonce: `nil` for the nonce of a strict token, which every node accepts.
     ///   - expiry: the end of its validity, in seconds since 1970.
     /// - Throws: ``AppTokenError/badParameter(_:)`` for a field that would be refused.
-    public func token(
+    package func token(
         channelID: String,
         userID: String,
         nonce: String? = nil,
@@ -71,21 +71,21 @@ public struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         MessageDigest.sha256.hexadecimal(of: Array("\(appID)\(key)\(channelID)\(userID)\(nonce)\(expiry)".utf8))
     }
 
-    public var description: String { "key of app \(appID) (hidden)" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "key of app \(appID) (hidden)" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// The apps of a node.
-public struct AppKeys: Sendable {
+package struct AppKeys: Sendable {
     private var keys: [String: AppKey] = [:]
 
     /// - Parameter keys: one for each app.
-    public init(_ keys: [AppKey] = []) {
+    package init(_ keys: [AppKey] = []) {
         for key in keys { self.keys[key.appID] = key }
     }
 
-    public var isEmpty: Bool { keys.isEmpty }
+    package var isEmpty: Bool { keys.isEmpty }
 
     /// The IDs of all apps, sorted.
     package var ids: [String] { keys.keys.sorted() }

@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -12,14 +12,14 @@ public import JSON
 /// can therefore move between neighboring fields: a token for channel `room1` and user `2` is also one for channel `room`
 /// and user `12`, and one for user `hanako2` is also one for user `hanako` with the nonce `2`. The fields of a strict token
 /// cannot be moved: see ``AppTokenMode/strict``.
-public struct AppToken: Hashable, Sendable {
-    public let appID: String
-    public let channelID: String
-    public let userID: String
+package struct AppToken: Hashable, Sendable {
+    package let appID: String
+    package let channelID: String
+    package let userID: String
     /// It begins with the lengths of both IDs in a strict token. The published examples leave it empty.
-    public let nonce: String
+    package let nonce: String
     /// The end of its validity (`timestamp`), in seconds since 1970.
-    public let expiry: Int64
+    package let expiry: Int64
     /// 64 lowercase hexadecimal digits.
     let hash: String
 
@@ -34,7 +34,7 @@ public struct AppToken: Hashable, Sendable {
     ///
     /// The upper bound is also what keeps a digit from moving from the user ID or nonce to the front of a present-day
     /// timestamp.
-    public static let expiries: ClosedRange<Int64> = 1...9_999_999_999
+    package static let expiries: ClosedRange<Int64> = 1...9_999_999_999
     /// Timestamps below this are durations, or long past (2001).
     private static let plausibleExpiryMin: Int64 = 1_000_000_000
 
@@ -74,7 +74,7 @@ public struct AppToken: Hashable, Sendable {
     /// Parses the single parameter of a join: the JSON object of the fields in Base64, standard or URL-safe, with or
     /// without padding.
     /// - Throws: ``AppTokenError/badParameter(_:)``.
-    public init(parameter: String) throws(AppTokenError) {
+    package init(parameter: String) throws(AppTokenError) {
         guard parameter.utf8.count <= Self.parameterBytesMax else { throw .badParameter("The token is too long.") }
         let text = parameter.replacing("-", with: "+").replacing("_", with: "/").prefix { $0 != "=" }
         let padding = String(repeating: "=", count: (4 - text.utf8.count % 4) % 4)
@@ -87,7 +87,7 @@ public struct AppToken: Hashable, Sendable {
     /// Reads the separate fields of a join: `appid`, `channelid`, `userid`, `nonce`, `timestamp` and `token`. The IDs may
     /// be written `appId`, `channelId` and `userId`. Other members are ignored.
     /// - Throws: ``AppTokenError/badParameter(_:)``.
-    public init(fields members: [String: JSONValue]) throws(AppTokenError) {
+    package init(fields members: [String: JSONValue]) throws(AppTokenError) {
         func text(_ name: String, _ other: String? = nil) throws(AppTokenError) -> String {
             let value = members[name] ?? other.flatMap { members[$0] } ?? .null
             guard !value.isNull else { return "" }
@@ -108,7 +108,7 @@ public struct AppToken: Hashable, Sendable {
     }
 
     /// Whether a text is a valid app ID, channel ID and user ID: 1 to 64 characters of `[A-Za-z0-9_-]`.
-    public static func isIdentifier(_ text: String) -> Bool {
+    package static func isIdentifier(_ text: String) -> Bool {
         (1...identifierBytesMax).contains(text.utf8.count)
             && text.utf8.allSatisfy { byte in
                 switch byte {
@@ -119,7 +119,7 @@ public struct AppToken: Hashable, Sendable {
     }
 
     /// The separate fields of a join.
-    public var fields: [String: JSONValue] {
+    package var fields: [String: JSONValue] {
         [
             "appid": .string(appID), "channelid": .string(channelID), "userid": .string(userID),
             "nonce": .string(nonce), "timestamp": .integer(expiry), "token": .string(hash),
@@ -127,7 +127,7 @@ public struct AppToken: Hashable, Sendable {
     }
 
     /// The single parameter of a join.
-    public var parameter: String { Data(JSONValue.object(fields).bytes).base64EncodedString() }
+    package var parameter: String { Data(JSONValue.object(fields).bytes).base64EncodedString() }
 }
 
 // MARK: - Verification
@@ -136,7 +136,7 @@ extension AppToken {
     /// Checks in this order that the app exists, that it is enabled, that the hash is right and that the token has not
     /// expired.
     /// - Parameter now: seconds since 1970.
-    public func verify(_ keys: AppKeys, at now: Int64) throws(AppTokenError) {
+    package func verify(_ keys: AppKeys, at now: Int64) throws(AppTokenError) {
         try checkHash(keys)
         try checkTime(now)
     }
@@ -201,7 +201,7 @@ extension AppToken {
 }
 
 /// Which tokens of apps are accepted.
-public enum AppTokenMode: String, Hashable, Sendable {
+package enum AppTokenMode: String, Hashable, Sendable {
     /// All tokens of the published format. Their hash does not say where a field ends and the next one begins.
     case lenient
     /// Tokens with a hashed nonce that has the lengths of the fields. It begins with the length of the channel ID, a full
@@ -211,7 +211,7 @@ public enum AppTokenMode: String, Hashable, Sendable {
 }
 
 /// Why an app's token is refused.
-public enum AppTokenError: Error, Hashable, Sendable {
+package enum AppTokenError: Error, Hashable, Sendable {
     /// A field is missing or malformed; the sentence names it.
     case badParameter(String)
     case appUnknown(String)
@@ -228,10 +228,10 @@ public enum AppTokenError: Error, Hashable, Sendable {
     case otherUser
 
     /// The result code of the join, as SDKs of apps know it.
-    public var resultCode: ResultCode { kind.code }
+    package var resultCode: ResultCode { kind.code }
 
     /// What is wrong and what to do.
-    public var message: String {
+    package var message: String {
         switch self {
         case .badParameter(let message): message
         case .appUnknown(let id): "There is no app \"\(id)\"; check the app ID."
@@ -246,7 +246,7 @@ public enum AppTokenError: Error, Hashable, Sendable {
     }
 
     /// The result code and the sentence, for the client. It fits in the reason of a WebSocket close.
-    public var reason: String {
+    package var reason: String {
         let digits = String(resultCode.rawValue, radix: 16, uppercase: true)
         return "0x" + String(repeating: "0", count: 8 - digits.count) + digits + " " + message
     }

@@ -1,7 +1,7 @@
-public import Room
+package import ChannelTypes
 
 /// The action of an HTTP request, for ``Authorizer/authorize(_:_:)``.
-public enum AuthorizedAction: Hashable, Sendable {
+package enum AuthorizedAction: Hashable, Sendable {
     case publish(ChannelName)
     case watch(ChannelName)
     /// Read the channel's event stream.
@@ -26,7 +26,7 @@ extension AuthorizedAction {
 }
 
 /// The answer to ``AuthorizedAction``.
-public enum Authorization: Hashable, Sendable {
+package enum Authorization: Hashable, Sendable {
     case allowed
     /// The request has no valid token: status 401.
     case unauthenticated
@@ -44,7 +44,7 @@ public enum Authorization: Hashable, Sendable {
 }
 
 /// Authenticates clients and decides on their requests.
-public protocol Authorizer: Sendable {
+package protocol Authorizer: Sendable {
     /// Verifies the token of a request, for both ``authorize(_:_:)`` and ``admit(_:)``.
     func verify(_ token: String) async -> Credential
 
@@ -74,35 +74,35 @@ public protocol Authorizer: Sendable {
 }
 
 extension Authorizer {
-    public func verify(_ token: String) async -> Credential { Credential(token: token) }
-    public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? { nil }
-    public func refresh(_ request: RefreshRequest) async -> AccessDecision {
+    package func verify(_ token: String) async -> Credential { Credential(token: token) }
+    package func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? { nil }
+    package func refresh(_ request: RefreshRequest) async -> AccessDecision {
         .denied(reason: "Permissions do not expire on this server, so there is nothing to refresh.")
     }
 }
 
 /// Permits everything to everybody: for development, and for networks that are protected by other means.
-public struct OpenAuthorizer: Authorizer {
-    public init() {}
-    public func authorize(
+package struct OpenAuthorizer: Authorizer {
+    package init() {}
+    package func authorize(
         _ action: AuthorizedAction,
         _ credential: Credential?,
         from network: ClientNetwork
     ) async -> Authorization { .allowed }
-    public func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
+    package func admit(_ request: AccessRequest) async -> AccessDecision { .allowed(Grants()) }
 }
 
 /// Permits everything to clients with one shared token.
-public struct StaticTokenAuthorizer: Authorizer {
+package struct StaticTokenAuthorizer: Authorizer {
     private let expected: [UInt8]
 
     /// `nil` unless ``isBearerToken(_:)``.
-    public init?(token: String) {
+    package init?(token: String) {
         guard isBearerToken(token) else { return nil }
         expected = Array(token.utf8)
     }
 
-    public func authorize(
+    package func authorize(
         _ action: AuthorizedAction,
         _ credential: Credential?,
         from network: ClientNetwork
@@ -111,7 +111,7 @@ public struct StaticTokenAuthorizer: Authorizer {
         return Self.isEqual(Array(credential.token.utf8), expected) ? .allowed : .unauthenticated
     }
 
-    public func admit(_ request: AccessRequest) async -> AccessDecision {
+    package func admit(_ request: AccessRequest) async -> AccessDecision {
         guard let token = request.presentedToken, Self.isEqual(Array(token.utf8), expected) else {
             return .denied(reason: nil)
         }
@@ -127,7 +127,7 @@ public struct StaticTokenAuthorizer: Authorizer {
 }
 
 /// Whether the text is a non-empty Bearer token by the syntax of RFC 6750 §2.1.
-public func isBearerToken(_ text: String) -> Bool {
+package func isBearerToken(_ text: String) -> Bool {
     !text.isEmpty
         && text.utf8.allSatisfy { byte in
             switch byte {

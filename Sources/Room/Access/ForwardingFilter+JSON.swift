@@ -1,5 +1,5 @@
+package import ChannelTypes
 package import JSON
-package import Room
 
 extension ForwardingFilter {
     /// Parses a filter of a client, a webhook or an operator.

@@ -1,5 +1,5 @@
+import ChannelTypes
 package import JSON
-import Room
 import Wire
 
 extension Grants {

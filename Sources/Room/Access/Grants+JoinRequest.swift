@@ -1,5 +1,5 @@
+package import ChannelTypes
 import JSON
-package import Room
 
 extension Grants {
     /// The bit rate announced to the client for its video. Audio, headers and retransmissions take the rest of

@@ -5,26 +5,26 @@ internal import Signatures
 ///
 /// Keys for other purposes and of other algorithms are left out, as RFC 7517 §5 asks for. So are keys that nobody should
 /// publish or use, such as shared secrets and short RSA keys; ``warnings`` tells of those.
-public struct JSONWebKeySet: Sendable {
+package struct JSONWebKeySet: Sendable {
     /// Why a text is no usable set, as a sentence.
-    public struct Problem: Error, Hashable, Sendable {
-        public let message: String
+    package struct Problem: Error, Hashable, Sendable {
+        package let message: String
     }
 
     /// The longest text in bytes.
-    public static let bytesMax = 256 * 1024
+    package static let bytesMax = 256 * 1024
     /// The maximum number of keys. A token names its key by its ID, unless it could be of ``JWTKey/candidatesMax`` at most.
-    public static let keysMax = 64
+    package static let keysMax = 64
     private static let limits = JSONLimits(bytesMax: bytesMax, depthMax: 8, containersMax: 2_048, valuesMax: 8_192)
     private static let idBytesMax = 255
 
     /// At least one.
-    public let keys: [JWTKey]
+    package let keys: [JWTKey]
     /// What is wrong with the keys that are left out although they are meant for signatures; one sentence each.
-    public let warnings: [String]
+    package let warnings: [String]
 
     /// - Throws: ``Problem`` when the text is no set, or no key in it is usable.
-    public init(parsing bytes: [UInt8]) throws(Problem) {
+    package init(parsing bytes: [UInt8]) throws(Problem) {
         guard bytes.count <= Self.bytesMax else {
             throw Problem(message: "It has more than \(Self.bytesMax) bytes.")
         }

@@ -1,4 +1,4 @@
-public import JSON
+package import JSON
 internal import Signatures
 
 #if canImport(FoundationEssentials)
@@ -9,9 +9,9 @@ internal import Signatures
 
 /// A key that signs or verifies tokens (RFC 7515). The algorithm is part of the key: it verifies no token that names
 /// another algorithm (RFC 8725 §3.1). It is never printed.
-public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The accepted algorithms.
-    public enum Algorithm: String, Hashable, Sendable, CaseIterable {
+    package enum Algorithm: String, Hashable, Sendable, CaseIterable {
         /// A shared secret.
         case hs256 = "HS256"
         /// A key pair on the curve P-256.
@@ -22,11 +22,11 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         case rs256 = "RS256"
 
         /// Whether the keys that verify are public, so that a ``JSONWebKeySet`` can have them.
-        public var isAsymmetric: Bool { self != .hs256 }
+        package var isAsymmetric: Bool { self != .hs256 }
     }
 
     /// Why a key cannot be used.
-    public enum Problem: Error, Hashable, Sendable {
+    package enum Problem: Error, Hashable, Sendable {
         /// The secret is shorter than the hash (RFC 7518 §3.2).
         case secretTooShort(bytes: Int)
         /// The text is not the PEM of a key of the algorithm.
@@ -36,22 +36,22 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     }
 
     /// The permitted lengths of an RSA modulus in bits (RFC 7518 §3.3).
-    public static let rsaBits = SignatureKey.modulusBits
+    package static let rsaBits = SignatureKey.modulusBits
 
     /// The minimum length of a secret in bytes.
-    public static let secretBytesMin = 32
+    package static let secretBytesMin = 32
 
     /// The most keys that one token is verified with. Without this bound a client could cause many verifications with each token,
     /// at about 0.1 ms each.
-    public static let candidatesMax = 4
+    package static let candidatesMax = 4
 
-    public let algorithm: Algorithm
+    package let algorithm: Algorithm
     /// The key id, `kid` in tokens. A key without one is tried for every token of its algorithm.
-    public let id: String?
+    package let id: String?
     private let signatureKey: SignatureKey
 
     /// - Parameter text: the secret itself, or a private or public key as PEM.
-    public init(_ algorithm: Algorithm, id: String? = nil, text: String) throws(Problem) {
+    package init(_ algorithm: Algorithm, id: String? = nil, text: String) throws(Problem) {
         self.algorithm = algorithm
         self.id = id
         do {
@@ -82,7 +82,7 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
 
     /// The algorithm with so many keys without an ID that a token which names its key could be of more than ``candidatesMax``
     /// nevertheless; `nil` when there is none.
-    public static func algorithmWithTooManyUnnamed(_ keys: [JWTKey]) -> Algorithm? {
+    package static func algorithmWithTooManyUnnamed(_ keys: [JWTKey]) -> Algorithm? {
         Algorithm.allCases.first { algorithm in
             let keys = keys.filter { $0.algorithm == algorithm }
             let unnamed = keys.count { $0.id == nil }
@@ -91,13 +91,13 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
     }
 
     /// Whether the key signs tokens: a secret or a private key.
-    public var canSign: Bool { signatureKey.canSign }
+    package var canSign: Bool { signatureKey.canSign }
 
     /// Whether `signature` is this key's signature of `input`.
     func verifies(_ signature: [UInt8], over input: [UInt8]) -> Bool { signatureKey.verifies(signature, over: input) }
 
     /// Signs a token with these claims. `nil` for a public key.
-    public func token(claims: [String: JSONValue]) -> String? {
+    package func token(claims: [String: JSONValue]) -> String? {
         var header: [String: JSONValue] = ["alg": .string(algorithm.rawValue), "typ": "JWT"]
         header["kid"] = id.map { .string($0) }
         let input =
@@ -106,9 +106,9 @@ public struct JWTKey: Sendable, CustomStringConvertible, CustomDebugStringConver
         return input + "." + Base64URL.encoded(signature)
     }
 
-    public var description: String { "\(algorithm.rawValue) key (hidden)" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "\(algorithm.rawValue) key (hidden)" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Base64url without padding (RFC 7515 §2).

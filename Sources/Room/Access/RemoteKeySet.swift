@@ -1,20 +1,20 @@
-public import Logging
+package import Logging
 import Synchronization
-public import Wire
+package import Wire
 
 /// The server's answer with a ``JSONWebKeySet``.
-public struct FetchedKeySet: Hashable, Sendable {
-    public var body: [UInt8]
+package struct FetchedKeySet: Hashable, Sendable {
+    package var body: [UInt8]
     /// `max-age` of `Cache-Control`, in seconds; `nil` without one.
-    public var maxAge: Int?
+    package var maxAge: Int?
 
-    public init(body: [UInt8], maxAge: Int? = nil) {
+    package init(body: [UInt8], maxAge: Int? = nil) {
         self.body = body
         self.maxAge = maxAge
     }
 
     /// - Parameter cacheControl: the value of the header field (RFC 9111 §5.2); `nil` without one.
-    public init(body: [UInt8], cacheControl: String?) {
+    package init(body: [UInt8], cacheControl: String?) {
         var maxAge: Int?
         for directive in (cacheControl ?? "").prefix(1_024).split(separator: ",") {
             let parts = directive.split(separator: "=", maxSplits: 1).map { $0.filter { $0 != " " && $0 != "\"" } }
@@ -29,31 +29,31 @@ public struct FetchedKeySet: Hashable, Sendable {
 }
 
 /// Why the keys at a URL are not there, as a sentence.
-public struct KeySetFailure: Error, Hashable, Sendable {
-    public let message: String
+package struct KeySetFailure: Error, Hashable, Sendable {
+    package let message: String
 
-    public init(message: String) { self.message = message }
+    package init(message: String) { self.message = message }
 }
 
 /// The public keys of a ``JSONWebKeySet`` at a URL.
 ///
 /// They are fetched again regularly, and at once for a token with an unknown key ID. While the server fails, the keys in hand
 /// stay in use: a client is refused only if its token needs a newer key.
-public actor RemoteKeySet {
+package actor RemoteKeySet {
     /// Fetches the set. It has to end within a few seconds, because clients wait for it.
-    public typealias Fetch = @Sendable () async throws(KeySetFailure) -> FetchedKeySet
+    package typealias Fetch = @Sendable () async throws(KeySetFailure) -> FetchedKeySet
 
     /// For the metrics.
-    public struct Counts: Hashable, Sendable {
+    package struct Counts: Hashable, Sendable {
         /// The number of fetches that succeeded and failed.
-        public var fetched: UInt64 = 0
-        public var failed: UInt64 = 0
+        package var fetched: UInt64 = 0
+        package var failed: UInt64 = 0
         /// The number of keys in hand.
-        public var keys = 0
+        package var keys = 0
         /// The time since they were fetched; `nil` before the first success.
-        public var age: Interval?
+        package var age: Interval?
 
-        public init() {}
+        package init() {}
     }
 
     private struct Shared {
@@ -65,7 +65,7 @@ public actor RemoteKeySet {
     }
 
     /// Where the keys are, for the log.
-    public nonisolated let url: String
+    package nonisolated let url: String
     private let fetch: Fetch
     private let logger: Logger
     private let now: @Sendable () -> Instant
@@ -86,7 +86,7 @@ public actor RemoteKeySet {
     ///   - url: without secrets, for the log.
     ///   - now: the monotonic clock.
     ///   - sleep: returns after the interval, or when its task is cancelled.
-    public init(
+    package init(
         url: String,
         logger: Logger,
         now: @escaping @Sendable () -> Instant,
@@ -104,12 +104,12 @@ public actor RemoteKeySet {
     }
 
     /// The keys in hand; empty until they were fetched once.
-    public nonisolated var keys: [JWTKey] { shared.withLock { $0.keys } }
+    package nonisolated var keys: [JWTKey] { shared.withLock { $0.keys } }
 
     /// ``keys``, and how often they were fetched until now.
     nonisolated var keysInHand: (keys: [JWTKey], fetched: UInt64) { shared.withLock { ($0.keys, $0.fetched) } }
 
-    public nonisolated var counts: Counts {
+    package nonisolated var counts: Counts {
         let now = now()
         return shared.withLock { shared in
             var counts = Counts()
@@ -121,13 +121,13 @@ public actor RemoteKeySet {
     }
 
     /// Begins to fetch the keys regularly, until ``stop()``. A set that is stopped, also before its start, does not start.
-    public func start() {
+    package func start() {
         guard case .idle = state else { return }
         state = .running(Task { await run() })
     }
 
     /// Ends the regular fetches for good. The keys in hand stay.
-    public func stop() {
+    package func stop() {
         if case .running(let loop) = state { loop.cancel() }
         state = .stopped
     }
@@ -140,7 +140,7 @@ public actor RemoteKeySet {
     /// Fetches the keys now, or waits for the fetch in progress.
     /// - Returns: why the keys in hand are the ones from before; `nil` on success.
     @discardableResult
-    public func refresh() async -> KeySetFailure? {
+    package func refresh() async -> KeySetFailure? {
         if let pending { return await pending.value }
         schedule.began(at: now())
         let task = Task { await fetchOnce() }

@@ -1,9 +1,9 @@
 package import JSON
 
 /// A data channel for messages between clients, as a Sora client or authorization requests it (`data_channels`).
-public struct RequestedDataChannel: Hashable, Sendable {
+package struct RequestedDataChannel: Hashable, Sendable {
     /// As the client sees it.
-    public enum Direction: String, Hashable, Sendable, CaseIterable { case sendrecv, sendonly, recvonly }
+    package enum Direction: String, Hashable, Sendable, CaseIterable { case sendrecv, sendonly, recvonly }
 
     /// The most channels of a client.
     package static let channelsMax = 64
@@ -12,17 +12,17 @@ public struct RequestedDataChannel: Hashable, Sendable {
     private static let headersMax = 8
 
     /// Starts with `#`.
-    public var label: String
-    public var direction: Direction
-    public var isOrdered: Bool
+    package var label: String
+    package var direction: Direction
+    package var isOrdered: Bool
     /// In milliseconds. Without this and `retransmitsMax` the channel is reliable.
-    public var packetLifetimeMax: Int?
-    public var retransmitsMax: Int?
+    package var packetLifetimeMax: Int?
+    package var retransmitsMax: Int?
     /// Empty for none.
-    public var subprotocol: String
-    public var isCompressed: Bool
+    package var subprotocol: String
+    package var isCompressed: Bool
     /// Whether each message to the client begins with the `connection_id` of its sender.
-    public var hasSenderHeader: Bool
+    package var hasSenderHeader: Bool
 
     /// A reliable channel in both directions.
     package init(label: String) {

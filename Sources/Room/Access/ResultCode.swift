@@ -1,5 +1,5 @@
 /// A result code of a request or of a join, as the client SDKs of apps know it. Not every failure has one.
-public enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
+package enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
     case appUnknown = 0x0201_0201
     case appDisabled = 0x0201_0202
     /// The node removed the user's session.
@@ -40,7 +40,7 @@ public enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a client may not join or publish, for programs. The raw value ends the `type` of a problem document.
-public enum RefusalKind: String, Hashable, Sendable, CaseIterable {
+package enum RefusalKind: String, Hashable, Sendable, CaseIterable {
     case tokenMalformed = "token-malformed"
     case tokenInvalid = "token-invalid"
     case tokenExpired = "token-expired"
@@ -64,7 +64,7 @@ public enum RefusalKind: String, Hashable, Sendable, CaseIterable {
     /// The user is in the channel already, and the policy keeps the older connection.
     case userPresent = "user-present"
 
-    public var code: ResultCode {
+    package var code: ResultCode {
         switch self {
         case .tokenMalformed, .urlMalformed: .badParameter
         case .tokenInvalid, .tokenExpired: .badToken
@@ -84,7 +84,7 @@ public enum RefusalKind: String, Hashable, Sendable, CaseIterable {
 }
 
 extension AppTokenError {
-    public var kind: RefusalKind {
+    package var kind: RefusalKind {
         switch self {
         case .badParameter: .tokenMalformed
         case .appUnknown: .appUnknown
@@ -97,7 +97,7 @@ extension AppTokenError {
 
 extension URLSignatureError {
     /// `nil` when the node cannot verify any signature.
-    public var kind: RefusalKind? {
+    package var kind: RefusalKind? {
         switch self {
         case .malformed, .timestampOutOfRange: .urlMalformed
         case .wrongHash: .urlSignatureWrong

@@ -1,6 +1,6 @@
-public import JSON
-public import Logging
-public import Room
+package import ChannelTypes
+package import JSON
+package import Logging
 import Wire
 
 #if canImport(FoundationEssentials)
@@ -10,17 +10,17 @@ import Wire
 #endif
 
 /// The keys of a ``SignatureAuthorizer``.
-public struct AccessKeys: Sendable {
+package struct AccessKeys: Sendable {
     /// A JWT is verified with the keys of its algorithm and key id.
-    public var jwt: [JWTKey]
+    package var jwt: [JWTKey]
     /// Further keys of JWTs, at a URL; `nil` without one.
-    public var remote: RemoteKeySet?
+    package var remote: RemoteKeySet?
     /// Of the apps' tokens.
-    public var apps: AppKeys
+    package var apps: AppKeys
     /// `nil` where URLs are not signed.
-    public var urls: URLKeys?
+    package var urls: URLKeys?
 
-    public init(
+    package init(
         jwt: [JWTKey] = [],
         remote: RemoteKeySet? = nil,
         apps: AppKeys = AppKeys(),
@@ -33,7 +33,7 @@ public struct AccessKeys: Sendable {
     }
 
     /// Whether there is no key.
-    public var isEmpty: Bool { !verifiesJWTs && apps.isEmpty && urls == nil }
+    package var isEmpty: Bool { !verifiesJWTs && apps.isEmpty && urls == nil }
 
     /// Whether JWTs are accepted.
     var verifiesJWTs: Bool { !jwt.isEmpty || remote != nil }
@@ -48,7 +48,7 @@ public struct AccessKeys: Sendable {
 /// further, `client_id` or `sub` names the client, and all grants of authentication webhooks are possible claims.
 ///
 /// What a client is permitted ends at the expiry of its token or URL: see ``Permissions/expiry``.
-public struct SignatureAuthorizer: Authorizer {
+package struct SignatureAuthorizer: Authorizer {
     private let keys: AccessKeys
     private let logger: Logger
     private let now: @Sendable () -> Double
@@ -57,7 +57,7 @@ public struct SignatureAuthorizer: Authorizer {
     ///   - keys: at least one.
     ///   - logger: logs refusals with their reasons, without tokens and signatures.
     ///   - now: seconds since 1970; `nil` for the machine's clock.
-    public init(
+    package init(
         keys: AccessKeys,
         logger: Logger,
         now: (@Sendable () -> Double)? = nil
@@ -69,7 +69,7 @@ public struct SignatureAuthorizer: Authorizer {
     }
 
     /// Why a JWT with these claims would be refused, as a sentence; `nil` for valid claims.
-    public static func problem(ofClaims claims: [String: JSONValue]) -> String? {
+    package static func problem(ofClaims claims: [String: JSONValue]) -> String? {
         do {
             _ = try TokenClaims(claims: claims)
             return nil
@@ -78,7 +78,7 @@ public struct SignatureAuthorizer: Authorizer {
         }
     }
 
-    public func verify(_ token: String) async -> Credential {
+    package func verify(_ token: String) async -> Credential {
         // Base64 has no dots, and a JWT has two.
         guard keys.apps.isEmpty || (keys.verifiesJWTs && token.contains(".")) else {
             return credential(token: token) { () throws(AppTokenError) in try AppToken(parameter: token) }
@@ -98,7 +98,7 @@ public struct SignatureAuthorizer: Authorizer {
         Result { () throws(TokenProblem) in try TokenClaims(token, keys: keys) }
     }
 
-    public func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? {
+    package func verify(signature: String, ofPath path: String, for action: AuthorizedAction) -> Credential? {
         guard let urls = keys.urls else { return nil }
         let claims = Result { () throws(TokenProblem) in
             try TokenClaims(signature: signature, path: path, permitting: action, keys: urls)
@@ -117,7 +117,7 @@ public struct SignatureAuthorizer: Authorizer {
         return Credential(token: token, claims: claims)
     }
 
-    public func authorize(
+    package func authorize(
         _ action: AuthorizedAction,
         _ credential: Credential?,
         from network: ClientNetwork
@@ -175,7 +175,7 @@ public struct SignatureAuthorizer: Authorizer {
         )
     }
 
-    public func admit(_ request: AccessRequest) async -> AccessDecision {
+    package func admit(_ request: AccessRequest) async -> AccessDecision {
         var tokenID: String?
         do {
             let grants = try await grants(to: request, &tokenID)
@@ -194,7 +194,7 @@ public struct SignatureAuthorizer: Authorizer {
     }
 
     /// The new token has to be for the channel and user of the old one, and permit what the participant does.
-    public func refresh(_ request: RefreshRequest) async -> AccessDecision {
+    package func refresh(_ request: RefreshRequest) async -> AccessDecision {
         var tokenID: String?
         do throws(TokenProblem) {
             let credential = await credential(of: request.credential, or: request.metadata)

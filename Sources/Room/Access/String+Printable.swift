@@ -1,4 +1,4 @@
-import Room
+import ChannelTypes
 
 extension String {
     /// The text with U+FFFD in place of each control character (U+0000…U+001F, U+007F…U+009F). Untrusted text can then

@@ -1,5 +1,5 @@
+import ChannelTypes
 import JSON
-import Room
 
 /// Why a token is refused, as a sentence for the log.
 struct TokenProblem: Error, Hashable {

@@ -4,24 +4,24 @@ internal import Signatures
 ///
 /// The hash is the MD5 of `path-timestamp-rand-uid-key`. It covers the path as it is written in the URL, neither the
 /// host nor the query.
-public struct URLSignature: Hashable, Sendable {
+package struct URLSignature: Hashable, Sendable {
     /// The name of the query parameter.
-    public static let parameter = "auth_key"
+    package static let parameter = "auth_key"
     /// The longest signature in bytes.
     static let bytesMax = 256
 
     /// In seconds since 1970. The URL expires ``URLKeys/validity`` seconds later.
-    public let timestamp: Int64
+    package let timestamp: Int64
     /// `timestamp-rand-uid`, as written.
     private let fields: String
     /// 32 lowercase hexadecimal digits.
     private let hash: String
 
     /// The value of the query parameter.
-    public var text: String { "\(fields)-\(hash)" }
+    package var text: String { "\(fields)-\(hash)" }
 
     /// - Throws: ``URLSignatureError/malformed`` and ``URLSignatureError/timestampOutOfRange``.
-    public init(parsing text: String) throws(URLSignatureError) {
+    package init(parsing text: String) throws(URLSignatureError) {
         guard text.utf8.count <= Self.bytesMax else { throw .malformed }
         let parts = text.split(separator: "-", omittingEmptySubsequences: false)
         guard parts.count == 4, !parts[0].isEmpty, parts[0].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
@@ -43,7 +43,7 @@ public struct URLSignature: Hashable, Sendable {
     /// - Parameters:
     ///   - path: as written in the URL, percent-encoded.
     ///   - now: seconds since 1970.
-    public func verify(path: String, _ keys: URLKeys, at now: Int64) throws(URLSignatureError) {
+    package func verify(path: String, _ keys: URLKeys, at now: Int64) throws(URLSignatureError) {
         try checkHash(path: path, keys)
         // The URL is valid before its expiry, not at it.
         let expiry = expiry(keys)
@@ -70,24 +70,24 @@ public struct URLSignature: Hashable, Sendable {
 /// The keys of signed URLs, and how long a URL is valid. The keys are never printed.
 ///
 /// URLs are accepted by either key, so a key can be replaced while URLs of the other one are in use.
-public struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The permitted periods of validity in seconds, up to ten years.
-    public static let validities = 0...315_360_000
-    public static let validityDefault = 1_800
+    package static let validities = 0...315_360_000
+    package static let validityDefault = 1_800
     /// The maximum length of a key in bytes.
-    public static let keyBytesMax = 255
+    package static let keyBytesMax = 255
     /// The minimum length of a node's key in bytes. The signature is an MD5, so whoever has one signed URL can try billions of keys a
     /// second.
-    public static let nodeKeyBytesMin = 16
+    package static let nodeKeyBytesMin = 16
 
     /// The period in seconds from a URL's timestamp to its expiry. With 0 the timestamp is the expiry.
-    public let validity: Int
+    package let validity: Int
     fileprivate let all: [String]
 
     /// - Parameters:
     ///   - keys: the primary key and the secondary key, or one of them; each follows ``isKey(_:)``.
     ///   - validity: one of ``validities``.
-    public init(_ keys: [String], validity: Int = Self.validityDefault) {
+    package init(_ keys: [String], validity: Int = Self.validityDefault) {
         precondition(!keys.isEmpty && keys.allSatisfy(Self.isKey), "without a key no URL is valid")
         precondition(Self.validities.contains(validity), "the period is one of `validities`")
         all = keys
@@ -95,7 +95,7 @@ public struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConve
     }
 
     /// Whether a key has 1 to ``keyBytesMax`` characters of printable ASCII.
-    public static func isKey(_ text: String) -> Bool {
+    package static func isKey(_ text: String) -> Bool {
         (1...keyBytesMax).contains(text.utf8.count) && text.utf8.allSatisfy { (0x21...0x7E).contains($0) }
     }
 
@@ -105,7 +105,7 @@ public struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConve
     ///   - timestamp: in seconds since 1970.
     ///   - rand: letters and digits.
     /// - Throws: ``URLSignatureError``, without ``URLSignatureError/wrongHash`` and ``URLSignatureError/expired(at:)``.
-    public func signature(
+    package func signature(
         path: String,
         timestamp: Int64,
         rand: String = "0",
@@ -116,13 +116,13 @@ public struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConve
         return try URLSignature(parsing: "\(fields)-\(hash)")
     }
 
-    public var description: String { "keys of signed URLs (hidden)" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "keys of signed URLs (hidden)" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
 /// Why a signed URL is refused.
-public enum URLSignatureError: Error, Hashable, Sendable {
+package enum URLSignatureError: Error, Hashable, Sendable {
     /// It is not `timestamp-rand-uid-md5hash`.
     case malformed
     /// The timestamp is 0, or in milliseconds.
@@ -135,7 +135,7 @@ public enum URLSignatureError: Error, Hashable, Sendable {
     case unsupported
 
     /// What is wrong and what to do.
-    public var message: String {
+    package var message: String {
         switch self {
         case .malformed: "auth_key must be timestamp-rand-uid-md5hash, with 32 lowercase hexadecimal digits at its end."
         case .timestampOutOfRange: "The timestamp of auth_key must be in seconds since 1970, not in milliseconds."
@@ -148,16 +148,16 @@ public enum URLSignatureError: Error, Hashable, Sendable {
 }
 
 /// The path of a URL, for its signature.
-public struct SignableURL: Sendable {
+package struct SignableURL: Sendable {
     /// The URL without a fragment.
     private let text: String
     /// What stands between the text and another parameter.
     private let separator: String
     /// As written, percent-encoded.
-    public let path: String
+    package let path: String
 
     /// `nil` for a text that is no URL with a scheme, a host and a path, and for one that has an `auth_key`.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         let kept = text.prefix { $0 != "#" }
         guard text.utf8.allSatisfy({ (0x21...0x7E).contains($0) }), let scheme = kept.firstRange(of: "://"),
             scheme.lowerBound > kept.startIndex
@@ -177,7 +177,7 @@ public struct SignableURL: Sendable {
     }
 
     /// The URL with a signature.
-    public func signed(_ signature: URLSignature) -> String {
+    package func signed(_ signature: URLSignature) -> String {
         "\(text)\(separator)\(URLSignature.parameter)=\(signature.text)"
     }
 }

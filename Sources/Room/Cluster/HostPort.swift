@@ -1,12 +1,12 @@
 /// `HOST:PORT`: a name or an IP address, and a port. An IPv6 address is in brackets.
-public struct HostPort: Hashable, Sendable, CustomStringConvertible {
+package struct HostPort: Hashable, Sendable, CustomStringConvertible {
     /// A name or an IP address of 1 to 255 bytes, without brackets.
-    public let host: String
+    package let host: String
     /// 1 to 65,535.
-    public let port: Int
+    package let port: Int
 
     /// `nil` for a host or port out of range.
-    public init?(host: String, port: Int) {
+    package init?(host: String, port: Int) {
         guard 1...255 ~= host.utf8.count, 1...65_535 ~= port else { return nil }
         self.host = host
         self.port = port
@@ -14,7 +14,7 @@ public struct HostPort: Hashable, Sendable, CustomStringConvertible {
 
     /// - Parameter defaultPort: of a text without a port; without it, the text has to have one.
     /// - Returns: `nil` for another form.
-    public init?(_ text: some StringProtocol, defaultPort: Int? = nil) {
+    package init?(_ text: some StringProtocol, defaultPort: Int? = nil) {
         let host: String
         var rest = text[...]
         if text.first == "[" {
@@ -35,5 +35,5 @@ public struct HostPort: Hashable, Sendable, CustomStringConvertible {
         self.init(host: host, port: Int(port))
     }
 
-    public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+    package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }

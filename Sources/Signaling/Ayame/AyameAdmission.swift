@@ -1,4 +1,5 @@
 package import Access
+import ChannelTypes
 import JSON
 package import Logging
 package import Room

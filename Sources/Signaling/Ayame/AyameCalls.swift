@@ -1,3 +1,4 @@
+import ChannelTypes
 package import Room
 import Synchronization
 import Web
@@ -10,7 +11,7 @@ import Webhooks
 /// When that link is lost, the registration has ended at both nodes.
 ///
 /// It may be called on any thread. The closures of members are called under a lock.
-public final class AyameCalls: Sendable {
+package final class AyameCalls: Sendable {
     /// Where a client joins a room.
     enum Home: Hashable {
         case here
@@ -26,7 +27,7 @@ public final class AyameCalls: Sendable {
     /// - Parameters:
     ///   - cluster: the other nodes; `nil` outside of a cluster.
     ///   - acceptTimeout: how long a room's node has for the answer to a registration.
-    public init(
+    package init(
         _ rooms: AyameRooms = AyameRooms(),
         cluster: (any CallCluster)? = nil,
         acceptTimeout: Duration = .seconds(5)

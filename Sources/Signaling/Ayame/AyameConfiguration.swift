@@ -1,5 +1,5 @@
 /// The path of the media of a call of two.
-public enum CallMedia: String, Hashable, Sendable, CaseIterable, Codable {
+package enum CallMedia: String, Hashable, Sendable, CaseIterable, Codable {
     /// From client to client. The node relays descriptions and candidates.
     case direct
     /// Through the node, which answers the offers of both clients.
@@ -7,14 +7,14 @@ public enum CallMedia: String, Hashable, Sendable, CaseIterable, Codable {
 }
 
 /// The configuration of the 1:1 relay with the Ayame protocol.
-public struct AyameConfiguration: Sendable {
+package struct AyameConfiguration: Sendable {
     /// The operator's server that admits clients, in addition to the node's tokens; `nil` for none.
-    public var authenticationURL: String?
+    package var authenticationURL: String?
     /// The operator's server that is told of each ended registration; `nil` for none.
-    public var disconnectURL: String?
+    package var disconnectURL: String?
     /// Of calls for which neither the operator's server nor a client decides. ``CallMedia/server`` is for all calls for which
     /// the operator's server does not decide.
-    public var media = CallMedia.direct
+    package var media = CallMedia.direct
     /// The time between two pings. The client Momo reconnects after 60 s without one.
     var pingInterval: Duration = .seconds(5)
     /// The time without any message from a client after which its connection ends.
@@ -26,5 +26,5 @@ public struct AyameConfiguration: Sendable {
     /// The longest `register` message, in bytes.
     var registerBytesMax = 128 * 1024
 
-    public init() {}
+    package init() {}
 }

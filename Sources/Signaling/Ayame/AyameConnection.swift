@@ -1,4 +1,5 @@
 import Access
+package import ChannelTypes
 package import Logging
 package import NIOCore
 package import Room

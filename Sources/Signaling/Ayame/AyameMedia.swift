@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import MediaTypes
 import Negotiation
 import Room

@@ -1,4 +1,5 @@
-package import Room
+package import ChannelTypes
+import Room
 import Wire
 
 // The registrations of the relay, for operators. Their rooms have the names of channels.

@@ -1,13 +1,14 @@
-public import Room
+import ChannelTypes
+package import Room
 import Synchronization
 import Web
-public import Webhooks
+package import Webhooks
 
 /// The rooms of the 1:1 relay, with at most two members each. A room ends when a member leaves it.
 ///
 /// All changes and all relayed messages are serialized here, so that of two simultaneous clients one is the first, and no
 /// message reaches a client before its `accept`.
-public final class AyameRooms: Sendable {
+package final class AyameRooms: Sendable {
     /// A client's connection in a room.
     struct Member: Sendable {
         let connectionID: String
@@ -76,7 +77,7 @@ public final class AyameRooms: Sendable {
 
     /// - Parameter onReport: called for each event of a room whose media goes from client to client, in order for each room.
     ///   It must not block or call the rooms.
-    public init(clock: RoomClock = .system, onReport: @escaping @Sendable (CallReport) -> Void = { _ in }) {
+    package init(clock: RoomClock = .system, onReport: @escaping @Sendable (CallReport) -> Void = { _ in }) {
         self.clock = clock
         self.onReport = onReport
     }

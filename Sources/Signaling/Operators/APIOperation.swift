@@ -1,6 +1,6 @@
+import ChannelTypes
 import HTTPTypes
 import JSON
-import Room
 
 /// One operation of the operators' API. Both the routing and the OpenAPI document come from it.
 struct APIOperation: Sendable {

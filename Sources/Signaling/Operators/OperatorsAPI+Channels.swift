@@ -1,4 +1,5 @@
 import Ayame
+import ChannelTypes
 import HTTPTypes
 import JSON
 import Room

@@ -1,3 +1,4 @@
+import ChannelTypes
 import HTTPTypes
 import JSON
 import Room

@@ -1,34 +1,34 @@
 import HTTPTypes
 import JSON
-public import Web
+package import Web
 
 /// What a reload put in force.
-public struct ReloadReport: Hashable, Sendable {
+package struct ReloadReport: Hashable, Sendable {
     /// The certificate of HTTPS and TURN over TLS; `nil` without one.
-    public var certificate: CertificateInfo?
+    package var certificate: CertificateInfo?
     /// The certificate of the admin listener; `nil` without one.
-    public var adminCertificate: CertificateInfo?
+    package var adminCertificate: CertificateInfo?
     /// The settings that have another value, or a file with other contents, and are in force now: at most one name for each
     /// setting, and one for each limit.
-    public var changed: [String] = []
+    package var changed: [String] = []
     /// The settings that have another value than the one in force, which only a restart changes.
-    public var needsRestart: [String] = []
+    package var needsRestart: [String] = []
 
-    public init(certificate: CertificateInfo? = nil, adminCertificate: CertificateInfo? = nil) {
+    package init(certificate: CertificateInfo? = nil, adminCertificate: CertificateInfo? = nil) {
         self.certificate = certificate
         self.adminCertificate = adminCertificate
     }
 }
 
 /// Why a reload changed nothing, as a sentence for the operator.
-public struct ReloadFailure: Error, Hashable, Sendable {
-    public let message: String
+package struct ReloadFailure: Error, Hashable, Sendable {
+    package let message: String
 
-    public init(message: String) { self.message = message }
+    package init(message: String) { self.message = message }
 }
 
 /// Reads the settings of the node and their files again.
-public typealias ReloadAction = @Sendable () async throws(ReloadFailure) -> ReloadReport
+package typealias ReloadAction = @Sendable () async throws(ReloadFailure) -> ReloadReport
 
 extension OperatorsAPI {
     static let reloadOperation = APIOperation(

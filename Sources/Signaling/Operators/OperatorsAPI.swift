@@ -1,5 +1,6 @@
 import Access
 import Ayame
+import ChannelTypes
 import HTTPTypes
 import History
 import JSON

@@ -1,9 +1,9 @@
 internal import AsyncHTTPClient
 internal import Glibc
-public import JSON
+package import JSON
 internal import NIOCore
 internal import NIOHTTP1
-public import Web
+package import Web
 import Webhooks
 
 #if canImport(FoundationEssentials)
@@ -13,8 +13,8 @@ import Webhooks
 #endif
 
 /// A client of the operators' API, for the command line.
-public final class OperatorsClient: Sendable {
-    public enum Method: String, Sendable {
+package final class OperatorsClient: Sendable {
+    package enum Method: String, Sendable {
         case get = "GET"
         case put = "PUT"
         case post = "POST"
@@ -22,14 +22,14 @@ public final class OperatorsClient: Sendable {
     }
 
     /// One request.
-    public struct Call: Hashable, Sendable {
-        public let method: Method
+    package struct Call: Hashable, Sendable {
+        package let method: Method
         /// Below `/v1`, not percent-encoded.
-        public let path: [String]
-        public var query: [String: String]
-        public var body: JSONValue?
+        package let path: [String]
+        package var query: [String: String]
+        package var body: JSONValue?
 
-        public init(_ method: Method, _ path: [String], query: [String: String] = [:], body: JSONValue? = nil) {
+        package init(_ method: Method, _ path: [String], query: [String: String] = [:], body: JSONValue? = nil) {
             self.method = method
             self.path = path
             self.query = query
@@ -59,13 +59,13 @@ public final class OperatorsClient: Sendable {
     }
 
     /// Why a request failed.
-    public struct Failure: Error, Hashable, Sendable {
+    package struct Failure: Error, Hashable, Sendable {
         /// The status of the answer; `nil` without one.
-        public let status: Int?
+        package let status: Int?
         /// What is wrong and what to do.
-        public let message: String
+        package let message: String
 
-        public init(status: Int?, _ message: String) {
+        package init(status: Int?, _ message: String) {
             self.status = status
             self.message = message
         }
@@ -83,7 +83,7 @@ public final class OperatorsClient: Sendable {
     ///   - token: The operators' token; `nil` for none.
     ///   - authority: The file of trusted certificates, PEM; `nil` for the system's.
     /// - Throws: When the certificates are unusable; the error names the file.
-    public init?(url: String, token: String?, authority: String? = nil) throws(ServerStartError) {
+    package init?(url: String, token: String?, authority: String? = nil) throws(ServerStartError) {
         let origin = url.hasSuffix("/") ? String(url.dropLast()) : url
         guard let parsed = URL(string: origin), ["http", "https"].contains(parsed.scheme), parsed.host != nil,
             parsed.path.isEmpty, parsed.query == nil
@@ -97,7 +97,7 @@ public final class OperatorsClient: Sendable {
     }
 
     /// Closes all connections. Call it once, at the end.
-    public func shutdown() async { try? await client.shutdown() }
+    package func shutdown() async { try? await client.shutdown() }
 
     /// The system's words for an error of a socket, which has the call and the number in its own description.
     private static func cause(of error: any Error) -> String {
@@ -106,7 +106,7 @@ public final class OperatorsClient: Sendable {
     }
 
     /// - Returns: The body of the answer; `null` without one.
-    public func send(_ call: Call) async throws(Failure) -> JSONValue {
+    package func send(_ call: Call) async throws(Failure) -> JSONValue {
         var request = HTTPClientRequest(url: origin + call.target)
         request.method = HTTPMethod(rawValue: call.method.rawValue)
         if let token { request.headers.add(name: "Authorization", value: "Bearer \(token)") }

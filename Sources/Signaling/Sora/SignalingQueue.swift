@@ -1,14 +1,14 @@
-package import Room
+package import ChannelTypes
 package import Web
 
 /// The thread on which the messages of all WebSockets are handled. Clients take turns on it.
-public struct SignalingQueue: Sendable {
+package struct SignalingQueue: Sendable {
     package let work = FairWorkQueue<WorkOwner, ChannelName?>(label: "nagare.signaling")
 
-    public init() {}
+    package init() {}
 
     /// Waits as the message of a client waits, and does nothing. While the thread hangs it does not return.
-    public func probe() async { await Probe(work).wait() }
+    package func probe() async { await Probe(work).wait() }
 
     private actor Probe {
         private nonisolated let executor: FairExecutor<WorkOwner, ChannelName?>

@@ -1,5 +1,5 @@
+package import ChannelTypes
 import MediaTypes
-package import Room
 package import Web
 
 /// Why a connection ends: the WebSocket close for the client, and a sentence for the operator's log.

@@ -1,28 +1,28 @@
-public import Access
-public import Web
-public import Wire
+package import Access
+package import Web
+package import Wire
 
 /// The configuration of Sora signaling.
-public struct SoraConfiguration: Sendable {
+package struct SoraConfiguration: Sendable {
     /// The TURN servers for clients. The iOS SDK connects only through one by default.
-    public struct TURN: Hashable, Sendable {
+    package struct TURN: Hashable, Sendable {
         /// For example `turn:HOST:PORT?transport=udp`.
-        public var urls: [String]
-        public var username: String
-        public var credential: String
+        package var urls: [String]
+        package var username: String
+        package var credential: String
 
-        public init(urls: [String], username: String, credential: String) {
+        package init(urls: [String], username: String, credential: String) {
             self.urls = urls
             self.username = username
             self.credential = credential
         }
     }
 
-    public var turn: TURN?
+    package var turn: TURN?
     /// Which clients are told of the media loops' own TURN servers.
-    public var embeddedTURN = TURNAnnouncement.off
+    package var embeddedTURN = TURNAnnouncement.off
     /// The time between two pings of a connection.
-    public var pingInterval: Duration = .seconds(5)
+    package var pingInterval: Duration = .seconds(5)
     /// The time without any message from a connected client after which the connection closes.
     var pongTimeout: Duration = .seconds(60)
     /// The time limit for the `connect` message.
@@ -32,19 +32,19 @@ public struct SoraConfiguration: Sendable {
     /// The time limit from the first answer until the transport is connected.
     var connectionCreatedTimeout: Duration = .seconds(60)
     /// The codec of clients that choose none; `nil` for ``defaultVideoCodec(ofModule:)``.
-    public var videoCodec: CodecName?
+    package var videoCodec: CodecName?
     /// The default number of speakers in focus: 1…8.
-    public var spotlightNumber = 8
-    public var spotlightFocusRID: RequestedRID = .r1
-    public var spotlightUnfocusRID: RequestedRID = .r0
+    package var spotlightNumber = 8
+    package var spotlightFocusRID: RequestedRID = .r1
+    package var spotlightUnfocusRID: RequestedRID = .r0
     /// Whether clients may have data channels, those of WHIP and WHEP included.
-    public var offersDataChannels = true
+    package var offersDataChannels = true
     /// Whether a client may choose its own `bundle_id`.
-    public var acceptsBundleID = true
+    package var acceptsBundleID = true
     /// The node's identity in messages, webhooks and the admin API.
-    public var node = NodeIdentity()
+    package var node = NodeIdentity()
 
-    public init() {}
+    package init() {}
 
     /// VP9 for Sora's SDKs, as they expect. VP8 for the browser module: every WebRTC client can decode it (RFC 7742), so those
     /// who join a call later can too.
@@ -52,7 +52,7 @@ public struct SoraConfiguration: Sendable {
 }
 
 /// Which clients are told of the node's own TURN server.
-public enum TURNAnnouncement: String, Hashable, Sendable, CaseIterable {
+package enum TURNAnnouncement: String, Hashable, Sendable, CaseIterable {
     /// None, and there is no server.
     case off
     /// Those that connect only through a TURN server and are told of no other: the Sora iOS SDK.

@@ -1,7 +1,7 @@
 import Access
+import ChannelTypes
 import JSON
 import MediaTypes
-import Room
 import Wire
 
 /// A client's first message: its identity, its channel and its options. Omitted members have their default, or are `nil`

@@ -1,4 +1,5 @@
 package import Access
+package import ChannelTypes
 import Foundation
 import JSON
 package import Logging

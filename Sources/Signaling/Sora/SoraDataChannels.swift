@@ -1,6 +1,6 @@
 import Access
+import ChannelTypes
 import MediaTypes
-import Room
 
 /// The data channels of a connection: its signaling, and messages between clients.
 struct SoraDataChannels: Sendable {

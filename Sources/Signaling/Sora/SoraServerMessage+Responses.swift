@@ -1,5 +1,5 @@
+import ChannelTypes
 import JSON
-import Room
 
 // The answers to the requests of clients.
 

@@ -1,7 +1,8 @@
+package import ChannelTypes
 import Hummingbird
 import Logging
 package import NIOCore
-package import Room
+import Room
 
 /// The context of a request: its connection and the client's network.
 package struct ClientContext: RequestContext {

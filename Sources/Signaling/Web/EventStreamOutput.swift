@@ -1,7 +1,8 @@
+package import ChannelTypes
 import HTTPTypes
 package import Hummingbird
 import NIOCore
-package import Room
+import Room
 
 /// Writes server-sent events to one client, within the limits on unsent bytes and on the time of a write.
 package final class EventStreamOutput: Sendable {

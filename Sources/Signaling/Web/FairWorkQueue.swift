@@ -1,5 +1,5 @@
+import ChannelTypes
 import Dispatch
-import Room
 import Synchronization
 
 /// Runs the jobs of many actors on one thread, round-robin by owner, and round-robin by share within an owner.

@@ -1,41 +1,41 @@
 /// The limits on HTTP clients and on first messages of WebSockets.
-public struct HTTPLimits: Equatable, Sendable {
+package struct HTTPLimits: Equatable, Sendable {
     /// The maximum number of connections. Further ones wait in the kernel's listen queue.
-    public var connectionsMax: Int
+    package var connectionsMax: Int
     /// The maximum number of connections of one network (an IPv4 address, or the /64 of an IPv6 address); 0 for no limit.
     /// Further ones are closed. Clients on this machine may have three quarters of all connections. A connection of a
     /// trusted proxy counts for the client that the proxy names; with `X-Forwarded-For` only WebSockets count.
-    public var connectionsPerNetworkMax: Int
+    package var connectionsPerNetworkMax: Int
     /// The maximum memory of the unsent messages of all WebSockets and event streams together, in bytes, and of those that have
     /// not arrived whole. Beyond it the server closes connections: of the network with the most, the client with the oldest.
-    public var waitingBytesMax: Int
+    package var waitingBytesMax: Int
     /// The maximum length of a body. Offers of browsers with all codecs have less than 16 KiB.
-    public var bodyBytesMax: Int
+    package var bodyBytesMax: Int
     /// The maximum length of a refused body that is read to its end. A longer one closes the connection.
-    public var drainBytesMax: Int
+    package var drainBytesMax: Int
     /// The time limit for receiving a body.
-    public var bodyTimeout: Duration
+    package var bodyTimeout: Duration
     /// The time limit for idle connections and for receiving a request's head.
-    public var idleTimeout: Duration
+    package var idleTimeout: Duration
     /// The time limit for one write to an event stream, after which the connection is closed.
-    public var writeTimeout: Duration
+    package var writeTimeout: Duration
     /// The burst of requests of one client network, without those for the page's files; 0 for no limit. DELETE requests
     /// have a limit of their own with the same values.
-    public var requestBurst: Int
+    package var requestBurst: Int
     /// The rate of requests of one client network.
-    public var requestsPerSecond: Double
+    package var requestsPerSecond: Double
     /// The burst of WebSocket messages of one client network before admission, by their cost: 1 for a message, and 1 more
     /// for each 64 values and each 8 KiB. 0 for no limit.
-    public var messageBurst: Int
+    package var messageBurst: Int
     /// The rate of these messages, by their cost.
-    public var messagesPerSecond: Double
+    package var messagesPerSecond: Double
     /// The burst of statistics messages of one client network after admission, by their cost. Messages beyond it are
     /// dropped, and connections stay open. It does not apply to shared networks, such as clients on this machine.
-    public var memberMessageBurst: Int
+    package var memberMessageBurst: Int
     /// The rate of these messages, by their cost.
-    public var memberMessagesPerSecond: Double
+    package var memberMessagesPerSecond: Double
 
-    public init(
+    package init(
         connectionsMax: Int = 10_000,
         connectionsPerNetworkMax: Int = 1_000,
         waitingBytesMax: Int = 48 * 1024 * 1024,

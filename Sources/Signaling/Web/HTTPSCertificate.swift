@@ -1,3 +1,4 @@
+import ChannelTypes
 package import HummingbirdCore
 package import Logging
 package import NIOCore
@@ -5,25 +6,25 @@ import NIOSSL
 import Room
 
 /// A PEM file that an operator named, and what was read from it.
-public struct PEMFile: Sendable {
+package struct PEMFile: Sendable {
     /// Where it was read, for errors.
-    public var path: String
-    public var contents: [UInt8]
+    package var path: String
+    package var contents: [UInt8]
 
-    public init(path: String, contents: [UInt8]) {
+    package init(path: String, contents: [UInt8]) {
         self.path = path
         self.contents = contents
     }
 }
 
 /// What distinguishes one certificate from its predecessor.
-public struct CertificateInfo: Hashable, Sendable {
+package struct CertificateInfo: Hashable, Sendable {
     /// The serial number in hexadecimal digits (RFC 5280 §4.1.2.2).
-    public let serial: String
+    package let serial: String
     /// The end of its validity, in seconds since 1970.
-    public let expiresAt: Int
+    package let expiresAt: Int
 
-    public init(serial: String, expiresAt: Int) {
+    package init(serial: String, expiresAt: Int) {
         self.serial = serial
         self.expiresAt = expiresAt
     }
@@ -31,11 +32,11 @@ public struct CertificateInfo: Hashable, Sendable {
 
 /// The certificate of a listener with HTTPS, which can be replaced while the listener runs: a new connection uses the newest
 /// one, and an open connection goes on with its own.
-public final class HTTPSCertificate: Sendable {
+package final class HTTPSCertificate: Sendable {
     /// A certificate with its key, ready for use.
-    public struct Loaded: Sendable {
+    package struct Loaded: Sendable {
         fileprivate let context: NIOSSLContext
-        public let facts: CertificateInfo
+        package let facts: CertificateInfo
     }
 
     private let loaded: Replaceable<Loaded>
@@ -44,28 +45,28 @@ public final class HTTPSCertificate: Sendable {
     ///   - chain: The server's certificate, and those of its authorities behind it.
     ///   - key: The private key of the first certificate.
     /// - Throws: When a file is unusable; the error names it.
-    public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
+    package init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
         loaded = Replaceable(try Loaded(chain: chain, key: key))
     }
 
     /// Replaces the certificate for new connections.
     /// - Throws: When a file is unusable. The old certificate is in force then.
-    public func replace(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
+    package func replace(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
         replace(with: try Loaded(chain: chain, key: key))
     }
 
     /// Replaces the certificate for new connections.
-    public func replace(with loaded: Loaded) { self.loaded.current = loaded }
+    package func replace(with loaded: Loaded) { self.loaded.current = loaded }
 
     /// The certificate in force.
-    public var facts: CertificateInfo { loaded.current.facts }
+    package var facts: CertificateInfo { loaded.current.facts }
 
     var context: NIOSSLContext { loaded.current.context }
 }
 
 extension HTTPSCertificate.Loaded {
     /// - Throws: When a file is unusable; the error names it.
-    public init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
+    package init(chain: PEMFile, key: PEMFile) throws(ServerStartError) {
         let certificates: [NIOSSLCertificate]
         let privateKey: NIOSSLPrivateKey
         do {

@@ -1,12 +1,12 @@
 package import NIOCore
 
 /// Why a listener cannot start, as a sentence for the operator.
-public struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
-    public let message: String
-    public var description: String { message }
+package struct ServerStartError: Error, Hashable, CustomStringConvertible, Sendable {
+    package let message: String
+    package var description: String { message }
 
     /// - Parameter message: What is wrong, and what to do.
-    public init(message: String) { self.message = message }
+    package init(message: String) { self.message = message }
 }
 
 extension ServerStartError {

@@ -3,14 +3,14 @@ import NIOCore
 import Wire
 
 /// TURN over TLS on the port of the HTTPS listener.
-public struct SharedTURN: Sendable {
+package struct SharedTURN: Sendable {
     let router: SharedPortRouter
     let take: @Sendable (_ descriptor: Int32, _ received: [UInt8]) -> Void
 
     /// - Parameters:
     ///   - name: The host in the `turns:` URLs.
     ///   - take: Gets the connections for TURN: each a socket, which it owns, and the bytes that were read of it.
-    public init(name: String, take: @escaping @Sendable (_ descriptor: Int32, _ received: [UInt8]) -> Void) {
+    package init(name: String, take: @escaping @Sendable (_ descriptor: Int32, _ received: [UInt8]) -> Void) {
         router = SharedPortRouter(turnName: name)
         self.take = take
     }

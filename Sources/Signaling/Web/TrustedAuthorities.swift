@@ -3,9 +3,9 @@ package import NIOSSL
 /// The authorities whose certificates a client of an operator's server accepts.
 ///
 /// They are read before the client is made, because a client that was made has to be shut down.
-public struct TrustedAuthorities: Sendable {
+package struct TrustedAuthorities: Sendable {
     /// Those of the system.
-    public static let system = Self(certificates: nil)
+    package static let system = Self(certificates: nil)
 
     /// `nil` for the system's.
     package let certificates: [NIOSSLCertificate]?
@@ -16,7 +16,7 @@ public struct TrustedAuthorities: Sendable {
     ///   - path: The file of their certificates, PEM; `nil` for those of the system.
     ///   - purpose: What the certificates are for, for the error.
     /// - Throws: When the file is unusable; the error names it.
-    public init(path: String?, for purpose: String) throws(ServerStartError) {
+    package init(path: String?, for purpose: String) throws(ServerStartError) {
         guard let path else {
             self = .system
             return

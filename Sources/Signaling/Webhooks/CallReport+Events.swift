@@ -1,5 +1,5 @@
+import ChannelTypes
 import JSON
-import Room
 import Web
 
 // Events of direct calls of the 1:1 relay.
@@ -17,7 +17,7 @@ extension CallReport {
 
 extension EventSubscriptions {
     /// Queues the events of one report. It does not block.
-    public func take(_ report: CallReport) {
+    package func take(_ report: CallReport) {
         var members: [String: JSONValue] = ["session_id": .string(report.session.value), "relay": true]
         if let member = report.member {
             members["user_id"] = .string(member.user)
@@ -40,7 +40,7 @@ extension EventSubscriptions {
 
 extension Webhooks {
     /// Queues the event of one report. It does not block.
-    public func take(_ report: CallReport) {
+    package func take(_ report: CallReport) {
         enqueue(
             bodies.relay(report),
             of: report.member.flatMap { ParticipantID($0.connectionID) },

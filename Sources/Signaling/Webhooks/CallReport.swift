@@ -1,8 +1,9 @@
-package import Room
+package import ChannelTypes
+import Room
 
 /// An event of a room of the 1:1 relay whose media goes from client to client, for webhooks. Members of other rooms are
 /// participants of channels, which have reports of their own.
-public struct CallReport: Hashable, Sendable {
+package struct CallReport: Hashable, Sendable {
     package struct Member: Hashable, Sendable {
         /// The name by which operators know the client.
         let user: String

@@ -1,4 +1,4 @@
-import Room
+import ChannelTypes
 
 /// Orders the delivery of webhook events and their retries, without clock and I/O.
 ///

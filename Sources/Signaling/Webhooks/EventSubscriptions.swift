@@ -1,9 +1,10 @@
 import Access
+package import ChannelTypes
 import JSON
-public import Logging
+package import Logging
 import MediaTypes
-public import Room
-public import ServiceLifecycle
+package import Room
+import ServiceLifecycle
 import Synchronization
 import Web
 
@@ -18,7 +19,7 @@ import Web
 /// Each subscription has its own bounded queue, so a slow or dead server costs the others nothing. Subscriptions are in
 /// memory: they end with the node. In a cluster every node has them all, each for the events of its own members, so they end
 /// with the last node.
-public final class EventSubscriptions: Service {
+package final class EventSubscriptions: Service {
     /// What happened. The raw value is `event` in the body.
     package enum Kind: String, CaseIterable, Sendable, Codable {
         /// A connection started to publish.
@@ -58,7 +59,7 @@ public final class EventSubscriptions: Service {
     }
 
     /// The name in logs and ``WebhookCounters``.
-    public static let webhookName = "subscription"
+    package static let webhookName = "subscription"
     /// The maximum number of subscriptions.
     package static let countMax = 20
     package static let usersMax = 30
@@ -84,7 +85,7 @@ public final class EventSubscriptions: Service {
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service. It must not have credentials of other servers.
     ///   - logger: Logs undelivered events.
-    public convenience init(client: WebhookClient, counters: WebhookCounters, logger: Logger) {
+    package convenience init(client: WebhookClient, counters: WebhookCounters, logger: Logger) {
         self.init(transport: client, counters: counters, logger: logger)
     }
 
@@ -114,7 +115,7 @@ public final class EventSubscriptions: Service {
     package var all: [Subscription] { entries.withLock { $0.map(\.subscription) } }
 
     /// The number of subscriptions, and of their events that are not delivered yet.
-    public var load: (subscriptions: Int, waiting: Int) {
+    package var load: (subscriptions: Int, waiting: Int) {
         let entries = entries.withLock { $0 }
         return (entries.count, entries.reduce(0) { $0 + $1.deliverer.waitingCount })
     }
@@ -177,13 +178,13 @@ public final class EventSubscriptions: Service {
 
     /// Calls an observer for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
     /// nodes, and with `nil` for each that ends. It must not block.
-    public func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
+    package func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
         self.observer.current = observer
     }
 
     /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
     /// one beyond twice ``countMax``: two nodes may each have made the last one.
-    public func take(_ text: String?, of id: String) {
+    package func take(_ text: String?, of id: String) {
         guard let text else {
             _ = end(id)
             return
@@ -209,7 +210,7 @@ public final class EventSubscriptions: Service {
     // MARK: Events
 
     /// Queues the events of one report. It does not block.
-    public func take(_ report: RoomReport) {
+    package func take(_ report: RoomReport) {
         switch report {
         case .sessionCreated(let session, let time): enqueue(.channelOpened, session, unixNanoseconds: time)
         case .sessionDestroyed(let session, let time): enqueue(.channelClosed, session, unixNanoseconds: time)
@@ -296,7 +297,7 @@ public final class EventSubscriptions: Service {
     // MARK: Service
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
-    public func run() async {
+    package func run() async {
         let deliveries = Task { [added] in
             await withDiscardingTaskGroup { group in
                 for await deliverer in added { group.addTask { await deliverer.run() } }

@@ -1,18 +1,18 @@
-public import Access
+package import Access
 internal import AsyncHTTPClient
-public import Logging
+package import Logging
 internal import NIOHTTP1
-public import Web
+package import Web
 
 /// Fetches the public keys of tokens from the operator's server, for ``RemoteKeySet``. It follows no redirects.
-public final class KeySetClient: Sendable {
+package final class KeySetClient: Sendable {
     /// Clients whose tokens need another key wait for so long at most.
     private static let timeout = Duration.seconds(5)
 
     private let client: HTTPClient
 
     /// Call ``shutdown()`` at the end.
-    public init(trusting authorities: TrustedAuthorities = .system) {
+    package init(trusting authorities: TrustedAuthorities = .system) {
         client = HTTPClient(
             eventLoopGroupProvider: .singleton,
             configuration: HTTPClient.Configuration(trusting: authorities)
@@ -20,7 +20,7 @@ public final class KeySetClient: Sendable {
     }
 
     /// The keys at `url`, which are not fetched yet.
-    public func keySet(at url: String, logger: Logger) -> RemoteKeySet {
+    package func keySet(at url: String, logger: Logger) -> RemoteKeySet {
         let client = client
         let place = String(url.prefix { $0 != "?" })
         return RemoteKeySet(
@@ -32,7 +32,7 @@ public final class KeySetClient: Sendable {
     }
 
     /// Closes all connections. Call it once, at the end.
-    public func shutdown() async { try? await client.shutdown() }
+    package func shutdown() async { try? await client.shutdown() }
 
     private static func fetch(_ url: String, _ client: HTTPClient) async throws(KeySetFailure) -> FetchedKeySet {
         var request = HTTPClientRequest(url: url)

@@ -1,9 +1,9 @@
-public import Access
+package import Access
+package import ChannelTypes
 package import JSON
-public import Logging
-public import Room
+package import Logging
 import Synchronization
-public import Web
+package import Web
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -15,7 +15,7 @@ public import Web
 ///
 /// A slow or dead server delays only the clients that wait for its answer, at most for the webhook timeout. The number of
 /// waiting clients is bounded.
-public final class WebhookAuthorizer: Authorizer {
+package final class WebhookAuthorizer: Authorizer {
     private let url: String
     private let transport: any WebhookTransport
     private let node: NodeIdentity
@@ -45,7 +45,7 @@ public final class WebhookAuthorizer: Authorizer {
     /// - Parameters:
     ///   - configuration: The initializer returns `nil` when it has no authentication webhook.
     ///   - logger: Logs denied clients with the reason.
-    public convenience init?(
+    package convenience init?(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
         node: NodeIdentity,
@@ -66,7 +66,7 @@ public final class WebhookAuthorizer: Authorizer {
 
     /// ``admit(_:)`` decides on publishers and viewers, and also on readers of a channel's participants, as on viewers. The
     /// token that opened a session controls it.
-    public func authorize(
+    package func authorize(
         _ action: AuthorizedAction,
         _ credential: Credential?,
         from network: ClientNetwork
@@ -78,7 +78,7 @@ public final class WebhookAuthorizer: Authorizer {
         }
     }
 
-    public func admit(_ request: AccessRequest) async -> AccessDecision {
+    package func admit(_ request: AccessRequest) async -> AccessDecision {
         if let reason = pending.withLock({ $0.open(for: request.network) }) {
             counters.dropped("auth", reason)
             return failed(request, "Too many clients wait for the authentication webhook.")

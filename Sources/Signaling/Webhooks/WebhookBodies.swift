@@ -1,4 +1,5 @@
 package import Access
+package import ChannelTypes
 import JSON
 import MediaTypes
 import Room

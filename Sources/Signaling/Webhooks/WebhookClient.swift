@@ -1,11 +1,11 @@
 import Access
 internal import AsyncHTTPClient
+import ChannelTypes
 package import JSON
 internal import NIOCore
 internal import NIOHTTP1
-import Room
 import Telemetry
-public import Web
+package import Web
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -57,7 +57,7 @@ extension WebhookTransport {
 }
 
 /// Posts webhooks over HTTP/1.1. It follows no redirects, which could forward the credentials to another server.
-public final class WebhookClient: WebhookTransport {
+package final class WebhookClient: WebhookTransport {
     private let client: HTTPClient
     private let bytesMax: Int
     private let access: Replaceable<Access>
@@ -79,7 +79,7 @@ public final class WebhookClient: WebhookTransport {
     }
 
     /// Call ``shutdown()`` at the end.
-    public init(_ configuration: WebhookConfiguration, trusting authorities: TrustedAuthorities = .system) {
+    package init(_ configuration: WebhookConfiguration, trusting authorities: TrustedAuthorities = .system) {
         var settings = HTTPClient.Configuration(trusting: authorities)
         settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = configuration.limits.connectionsMax
         client = HTTPClient(eventLoopGroupProvider: .singleton, configuration: settings)
@@ -88,10 +88,10 @@ public final class WebhookClient: WebhookTransport {
     }
 
     /// Changes the time limit, the credentials and the signer of later requests.
-    public func change(_ configuration: WebhookConfiguration) { access.current = Access(configuration) }
+    package func change(_ configuration: WebhookConfiguration) { access.current = Access(configuration) }
 
     /// Closes all connections. Call it once, at the end.
-    public func shutdown() async { try? await client.shutdown() }
+    package func shutdown() async { try? await client.shutdown() }
 
     package func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure)
         -> [UInt8]

@@ -1,43 +1,43 @@
-public import Access
+package import Access
 
 /// The URLs of an operator's servers, and the options of requests to them.
-public struct WebhookConfiguration: Sendable {
+package struct WebhookConfiguration: Sendable {
     /// Credentials for HTTP Basic authentication (RFC 7617). They are never printed.
-    public struct Credentials: Sendable, CustomStringConvertible, CustomReflectable {
+    package struct Credentials: Sendable, CustomStringConvertible, CustomReflectable {
         let user: String
         let password: String
 
         /// - Parameter user: A name without a colon.
-        public init(user: String, password: String) {
+        package init(user: String, password: String) {
             self.user = user
             self.password = password
         }
 
-        public var description: String { "hidden" }
-        public var customMirror: Mirror { Mirror(self, children: []) }
+        package var description: String { "hidden" }
+        package var customMirror: Mirror { Mirror(self, children: []) }
     }
 
     /// The authentication webhook, which admits or denies each client.
-    public var authenticationURL: String?
+    package var authenticationURL: String?
     /// The event webhook, which receives connection events.
-    public var eventURL: String?
+    package var eventURL: String?
     /// The session webhook, which receives session events. Its answer to a new session is applied.
-    public var sessionURL: String?
+    package var sessionURL: String?
     /// The time limit for one request, up to the last byte of the answer.
-    public var timeout: Duration = .seconds(5)
-    public var credentials: Credentials?
+    package var timeout: Duration = .seconds(5)
+    package var credentials: Credentials?
     /// Signs each request; `nil` for unsigned ones.
-    public var signer: WebhookSigner?
-    public var limits = WebhookLimits()
+    package var signer: WebhookSigner?
+    package var limits = WebhookLimits()
 
-    public init() {}
+    package init() {}
 
     /// Whether any webhook is configured.
-    public var isUsed: Bool { authenticationURL != nil || eventURL != nil || sessionURL != nil }
+    package var isUsed: Bool { authenticationURL != nil || eventURL != nil || sessionURL != nil }
 
     /// What applies to the servers of subscriptions too. They are others than those of the webhooks, so they do not get the
     /// credentials.
-    public var forSubscriptions: Self {
+    package var forSubscriptions: Self {
         var configuration = Self()
         configuration.timeout = timeout
         configuration.signer = signer
@@ -46,17 +46,17 @@ public struct WebhookConfiguration: Sendable {
 }
 
 /// The limits of webhooks, independent of their servers' behavior.
-public struct WebhookLimits: Equatable, Sendable {
+package struct WebhookLimits: Equatable, Sendable {
     /// The maximum length of an answer, in bytes.
     var responseBytesMax = 256 * 1024
     /// The maximum number of connections to one server.
     var connectionsMax = 64
     /// The maximum number of pending authentication requests. Further clients are refused at once.
-    public var questionsMax = 2_000
+    package var questionsMax = 2_000
     /// The maximum number of pending authentication requests of one network, and at most a quarter of the remaining ones.
-    public var questionsPerNetworkMax = 256
+    package var questionsPerNetworkMax = 256
     /// The maximum number of queued events. Beyond it the channel with the most events drops one, which is counted.
-    public var waitingMax = 10_000
+    package var waitingMax = 10_000
     /// The maximum number of parallel deliveries, each of another channel.
     var concurrencyMax = 16
     /// The maximum number of attempts for one event.
@@ -67,5 +67,5 @@ public struct WebhookLimits: Equatable, Sendable {
     /// The time limit for delivering queued events at shutdown.
     var drainTimeout: Duration = .seconds(3)
 
-    public init() {}
+    package init() {}
 }

@@ -1,7 +1,8 @@
 import Access
+import ChannelTypes
 import JSON
 import Logging
-public import Metrics
+package import Metrics
 import Room
 import Synchronization
 import Web
@@ -152,25 +153,25 @@ final class WebhookDeliverer: Sendable {
 }
 
 /// Counts webhook requests, for metrics. There is one per node.
-public final class WebhookCounters: Sendable {
+package final class WebhookCounters: Sendable {
     /// The counts of one webhook.
-    public struct Counts: Hashable, Sendable {
+    package struct Counts: Hashable, Sendable {
         /// Delivered events; for the authentication webhook, decisions.
-        public var successful: UInt64 = 0
+        package var successful: UInt64 = 0
         /// Events that failed after all attempts; for the authentication webhook, failed requests.
-        public var failed: UInt64 = 0
+        package var failed: UInt64 = 0
         /// Failed attempts that were retried.
-        public var retried: UInt64 = 0
+        package var retried: UInt64 = 0
         /// Events and requests dropped because of a limit.
-        public var dropped: UInt64 { drops.values.reduce(0, +) }
-        public var drops: [DropReason: UInt64] = [:]
+        package var dropped: UInt64 { drops.values.reduce(0, +) }
+        package var drops: [DropReason: UInt64] = [:]
         /// The time of each request until its answer or failure.
-        public var durations = DurationHistogram.requestTimes
+        package var durations = DurationHistogram.requestTimes
 
-        public init() {}
+        package init() {}
     }
     /// Why an event or request was dropped.
-    public enum DropReason: String, Hashable, Sendable, CaseIterable {
+    package enum DropReason: String, Hashable, Sendable, CaseIterable {
         /// The queue was full, and the channel had the most events.
         case channelShare = "channel_share"
         /// One network had too many pending authentication requests.
@@ -187,16 +188,16 @@ public final class WebhookCounters: Sendable {
     private let state = Mutex(State())
     private let now: @Sendable () -> Instant
 
-    public convenience init() { self.init(now: { DeadlineTimer.now }) }
+    package convenience init() { self.init(now: { DeadlineTimer.now }) }
 
     init(now: @escaping @Sendable () -> Instant) { self.now = now }
 
     /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
-    public subscript(_ name: String) -> Counts { state.withLock { $0.counts[name] ?? Counts() } }
+    package subscript(_ name: String) -> Counts { state.withLock { $0.counts[name] ?? Counts() } }
     /// The number of clients that the authentication webhook admitted.
-    public var allowed: UInt64 { state.withLock { $0.allowed } }
+    package var allowed: UInt64 { state.withLock { $0.allowed } }
     /// The number of clients that it denied.
-    public var denied: UInt64 { state.withLock { $0.denied } }
+    package var denied: UInt64 { state.withLock { $0.denied } }
 
     /// Sends one request and counts its duration, unless the task is cancelled meanwhile.
     func timed<Answer: Sendable>(

@@ -1,9 +1,10 @@
 import Access
-public import JSON
-public import Logging
-public import Room
-public import ServiceLifecycle
-public import Web
+import ChannelTypes
+package import JSON
+package import Logging
+package import Room
+import ServiceLifecycle
+package import Web
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -17,7 +18,7 @@ public import Web
 /// the session webhook to new sessions.
 ///
 /// ``WebhooksService`` runs it.
-public final class Webhooks: Sendable {
+package final class Webhooks: Sendable {
     private let events: WebhookDeliverer
     private let sessions: WebhookDeliverer
     /// Which of the two are in use.
@@ -29,7 +30,7 @@ public final class Webhooks: Sendable {
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service.
     ///   - logger: Logs undelivered events.
-    public convenience init(
+    package convenience init(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
         node: NodeIdentity,
@@ -68,12 +69,12 @@ public final class Webhooks: Sendable {
     }
 
     /// The number of events not delivered yet, by the webhook's name.
-    public var waitingCounts: [String: Int] {
+    package var waitingCounts: [String: Int] {
         ["event": events.waitingCount, "session": sessions.waitingCount]
     }
 
     /// Changes the addresses. Without one no further events are queued, and the queued ones still go to the former address.
-    public func setURLs(event: String?, session: String?) {
+    package func setURLs(event: String?, session: String?) {
         if let event { events.setURL(event) }
         if let session { sessions.setURL(session) }
         uses.current = (event != nil, session != nil)
@@ -81,7 +82,7 @@ public final class Webhooks: Sendable {
 
     /// Queues the event of one report. It does not block.
     /// - Parameter media: How the media of a connection that ended was; `nil` where that is not known.
-    public func take(_ report: RoomReport, media: JSONValue? = nil) {
+    package func take(_ report: RoomReport, media: JSONValue? = nil) {
         switch report {
         case .sessionCreated(let session, let time):
             enqueue(bodies.session("session.created", session, unixNanoseconds: time), of: session, isNew: true)
@@ -220,14 +221,14 @@ public final class Webhooks: Sendable {
 /// Delivers the events of webhooks, and applies the answers of the session webhook to the channels of a node.
 ///
 /// Services shut down in reverse order of their list: put it before ``RoomsService``, whose shutdown causes events.
-public struct WebhooksService: Service {
+package struct WebhooksService: Service {
     private let webhooks: Webhooks
     private let directory: ChannelDirectory
 
-    public init(_ webhooks: Webhooks, _ directory: ChannelDirectory) {
+    package init(_ webhooks: Webhooks, _ directory: ChannelDirectory) {
         self.webhooks = webhooks
         self.directory = directory
     }
 
-    public func run() async { await webhooks.run(directory) }
+    package func run() async { await webhooks.run(directory) }
 }

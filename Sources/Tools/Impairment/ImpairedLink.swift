@@ -1,27 +1,27 @@
-public import Wire
+package import Wire
 
 /// Counts of what one direction of a link did.
-public struct LinkStatistics: Hashable, Sendable {
-    public var packetsSent = 0
-    public var packetsDelivered = 0
+package struct LinkStatistics: Hashable, Sendable {
+    package var packetsSent = 0
+    package var packetsDelivered = 0
     /// Bytes of IP packets that passed the bottleneck.
-    public var bytesDelivered = 0
-    public var duplicates = 0
+    package var bytesDelivered = 0
+    package var duplicates = 0
     /// Packets that a full queue dropped.
-    public var queueDrops = 0
-    public var policerDrops = 0
+    package var queueDrops = 0
+    package var policerDrops = 0
     /// Packets lost at random, in bursts or independently.
-    public var lost = 0
-    public var outageDrops = 0
+    package var lost = 0
+    package var outageDrops = 0
     /// The longest time in the queue of a packet that passed the bottleneck.
-    public var queueDelayMax = Interval.zero
+    package var queueDelayMax = Interval.zero
 
-    public init() {}
+    package init() {}
 
-    public var packetsDropped: Int { queueDrops + policerDrops + lost + outageDrops }
+    package var packetsDropped: Int { queueDrops + policerDrops + lost + outageDrops }
 
     /// Adds the counts of another link; of the longest times, the longer one.
-    public mutating func add(_ other: LinkStatistics) {
+    package mutating func add(_ other: LinkStatistics) {
         packetsSent += other.packetsSent
         packetsDelivered += other.packetsDelivered
         bytesDelivered += other.bytesDelivered
@@ -38,13 +38,13 @@ public struct LinkStatistics: Hashable, Sendable {
 ///
 /// A packet passes, in this order: outages, random loss, the policer, a FIFO queue, the bottleneck, and the delay. The same
 /// seed and the same input give the same output, at whatever times it is polled.
-public struct ImpairedLink<Payload> {
+package struct ImpairedLink<Payload> {
     /// IPv4 and UDP headers (RFC 791, RFC 768).
-    public static var overheadV4: Int { 28 }
+    package static var overheadV4: Int { 28 }
     /// IPv6 and UDP headers (RFC 8200, RFC 768).
-    public static var overheadV6: Int { 48 }
+    package static var overheadV6: Int { 48 }
     /// The most packets of the queue, whatever its limit.
-    public static var packetsMax: Int { 20_000 }
+    package static var packetsMax: Int { 20_000 }
 
     private struct Packet {
         let payload: Payload
@@ -67,7 +67,7 @@ public struct ImpairedLink<Payload> {
     private var queue: [Packet] = []
     private var queueHead = 0
     /// Bytes of the packets in the queue, the one in transmission included.
-    public private(set) var queueBytes = 0
+    package private(set) var queueBytes = 0
     /// When the first packet of the queue has left; `nil` while the queue is empty or the rate stays zero.
     private var departure: Instant?
     /// When the packet before the first one left.
@@ -75,12 +75,12 @@ public struct ImpairedLink<Payload> {
 
     private var inFlight = DeliveryHeap<Payload>()
     private var lastInOrder: Instant
-    public private(set) var statistics = LinkStatistics()
+    package private(set) var statistics = LinkStatistics()
 
     /// - Parameters:
     ///   - seed: the seed of all random decisions.
     ///   - start: the time zero of rate steps and outages.
-    public init(_ conditions: LinkConditions, seed: UInt64, start: Instant) {
+    package init(_ conditions: LinkConditions, seed: UInt64, start: Instant) {
         self.conditions = conditions
         self.start = start
         random = SplitMix64(seed: seed)
@@ -96,7 +96,7 @@ public struct ImpairedLink<Payload> {
     /// - Parameters:
     ///   - bytes: the length of the IP packet: the datagram and its ``overheadV4`` or ``overheadV6``.
     ///   - now: not before any earlier call.
-    public mutating func send(_ payload: Payload, bytes: Int, at now: Instant) {
+    package mutating func send(_ payload: Payload, bytes: Int, at now: Instant) {
         advance(to: now)
         statistics.packetsSent += 1
         let time = now - start
@@ -134,7 +134,7 @@ public struct ImpairedLink<Payload> {
     }
 
     /// Changes the conditions. Packets that have passed the bottleneck keep their delivery times.
-    public mutating func change(to conditions: LinkConditions, at now: Instant) {
+    package mutating func change(to conditions: LinkConditions, at now: Instant) {
         advance(to: now)
         if conditions.policer != self.conditions.policer {
             policerTokens = Double(conditions.policer?.bucketBytes ?? 0)
@@ -155,10 +155,10 @@ public struct ImpairedLink<Payload> {
     // MARK: Output
 
     /// When a packet leaves the bottleneck or arrives next.
-    public var nextDeadline: Instant? { earliest(departure, inFlight.first?.deliverAt) }
+    package var nextDeadline: Instant? { earliest(departure, inFlight.first?.deliverAt) }
 
     /// The next packet that has arrived by `now`, in the order of arrival.
-    public mutating func receive(at now: Instant) -> (payload: Payload, arrivedAt: Instant)? {
+    package mutating func receive(at now: Instant) -> (payload: Payload, arrivedAt: Instant)? {
         advance(to: now)
         guard let first = inFlight.first, first.deliverAt <= now else { return nil }
         inFlight.removeFirst()
@@ -167,10 +167,10 @@ public struct ImpairedLink<Payload> {
     }
 
     /// Packets in the queue, the one in transmission included.
-    public var queueCount: Int { queue.count - queueHead }
+    package var queueCount: Int { queue.count - queueHead }
 
     /// The time that the packets in the queue take to leave at the present rate; zero without a bottleneck or a rate.
-    public func queueDelay(at now: Instant) -> Interval {
+    package func queueDelay(at now: Instant) -> Interval {
         guard let rate = conditions.rate(at: now - start)?.bitsPerSecond, rate > 0 else { return .zero }
         return Self.transmissionTime(queueBytes, rate)
     }

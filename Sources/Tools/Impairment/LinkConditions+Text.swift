@@ -1,12 +1,12 @@
-public import Wire
+package import Wire
 
 /// Why a text does not describe a link, in one sentence for the user.
-public struct LinkConditionsError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let message: String
+package struct LinkConditionsError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let message: String
 
-    public init(message: String) { self.message = message }
+    package init(message: String) { self.message = message }
 
-    public var description: String { message }
+    package var description: String { message }
 }
 
 /// The text of conditions, as the command line takes them: `rate=1M,delay=50ms,queue=300ms`.
@@ -15,20 +15,20 @@ public struct LinkConditionsError: Error, Hashable, Sendable, CustomStringConver
 /// - Several values of one key are separated by `/` or a space: `rate=3M/600k@20s/3M@40s`.
 extension LinkConditions {
     /// The names of all keys, each with an example.
-    public static let keys: [(name: String, example: String)] = [
+    package static let keys: [(name: String, example: String)] = [
         ("rate", "1M or 3M/600k@20s/3M@40s"), ("queue", "300ms, 64kB or 50p"), ("delay", "50ms"), ("jitter", "10ms"),
         ("loss", "2%"), ("burst-loss", "2%:8"), ("policer", "1M:32kB"), ("reorder", "1% or 1%:20ms"),
         ("duplicate", "0.5%"), ("outage", "6s@30s"),
     ]
 
     /// - Throws: the first mistake in the text.
-    public init(parsing text: String) throws(LinkConditionsError) {
+    package init(parsing text: String) throws(LinkConditionsError) {
         self.init()
         try apply(text)
     }
 
     /// Changes the conditions that `text` names.
-    public mutating func apply(_ text: String) throws(LinkConditionsError) {
+    package mutating func apply(_ text: String) throws(LinkConditionsError) {
         var seen: Set<Substring> = []
         for part in text.split(separator: ",", omittingEmptySubsequences: false) {
             let part = part.trimmingSpaces
@@ -202,7 +202,7 @@ extension LinkConditions {
 
 extension LinkConditions {
     /// The conditions at a time since the link's start, in words: `1 Mbit/s, 50 ms delay, 2% loss`.
-    public func summary(at time: Interval) -> String {
+    package func summary(at time: Interval) -> String {
         var parts: [String] = []
         if let rate = rate(at: time) { parts.append(Self.words(bitsPerSecond: rate.bitsPerSecond)) }
         if let policer { parts.append("policer \(Self.words(bitsPerSecond: policer.bitsPerSecond))") }
@@ -217,7 +217,7 @@ extension LinkConditions {
     }
 
     /// `600 kbit/s`, `1.5 Mbit/s`.
-    public static func words(bitsPerSecond: Int) -> String {
+    package static func words(bitsPerSecond: Int) -> String {
         let kilobits = Double(bitsPerSecond) / 1e3
         return kilobits >= 1_000 ? "\(shortest(kilobits / 1_000)) Mbit/s" : "\(shortest(kilobits)) kbit/s"
     }

@@ -1,24 +1,24 @@
-public import Wire
+package import Wire
 
 /// The conditions of one direction of a network link: its bandwidth, its delay, and what it loses.
 ///
 /// The default link carries everything at once.
-public struct LinkConditions: Hashable, Sendable {
+package struct LinkConditions: Hashable, Sendable {
     /// A bit rate that applies from a time on.
-    public struct RateStep: Hashable, Sendable {
+    package struct RateStep: Hashable, Sendable {
         /// Bits of IP packets per second; 0 for a link that holds its packets until the next step.
-        public var bitsPerSecond: Int
+        package var bitsPerSecond: Int
         /// The time since the link's start.
-        public var start: Interval
+        package var start: Interval
 
-        public init(bitsPerSecond: Int, start: Interval = .zero) {
+        package init(bitsPerSecond: Int, start: Interval = .zero) {
             self.bitsPerSecond = bitsPerSecond
             self.start = start
         }
     }
 
     /// The maximum length of the queue before the bottleneck. A packet that exceeds it is dropped (drop-tail).
-    public enum QueueLimit: Hashable, Sendable {
+    package enum QueueLimit: Hashable, Sendable {
         /// The time that the packets in the queue take to leave at the present rate.
         case time(Interval)
         /// Bytes of IP packets.
@@ -27,26 +27,26 @@ public struct LinkConditions: Hashable, Sendable {
     }
 
     /// A token bucket that drops what exceeds it and delays nothing.
-    public struct Policer: Hashable, Sendable {
+    package struct Policer: Hashable, Sendable {
         /// Bits of IP packets per second.
-        public var bitsPerSecond: Int
+        package var bitsPerSecond: Int
         /// The largest burst.
-        public var bucketBytes: Int
+        package var bucketBytes: Int
 
-        public init(bitsPerSecond: Int, bucketBytes: Int) {
+        package init(bitsPerSecond: Int, bucketBytes: Int) {
             self.bitsPerSecond = bitsPerSecond
             self.bucketBytes = bucketBytes
         }
     }
 
     /// Loss in bursts: a Gilbert-Elliott model that loses nothing in its good state and everything in its bad state.
-    public struct BurstLoss: Hashable, Sendable {
+    package struct BurstLoss: Hashable, Sendable {
         /// The share of all packets that is lost, 0..<1.
-        public var share: Double
+        package var share: Double
         /// The mean number of packets in a burst, at least 1.
-        public var meanLength: Double
+        package var meanLength: Double
 
-        public init(share: Double, meanLength: Double) {
+        package init(share: Double, meanLength: Double) {
             self.share = share
             self.meanLength = meanLength
         }
@@ -58,26 +58,26 @@ public struct LinkConditions: Hashable, Sendable {
     }
 
     /// The rates in the order of their starts, the first from zero; empty for a link without a bottleneck.
-    public var rates: [RateStep] = []
+    package var rates: [RateStep] = []
     /// The queue before the bottleneck; unused without ``rates``.
-    public var queueLimit = QueueLimit.time(.milliseconds(300))
+    package var queueLimit = QueueLimit.time(.milliseconds(300))
     /// The propagation delay of each packet.
-    public var delay = Interval.zero
+    package var delay = Interval.zero
     /// A further delay, uniformly from zero. It keeps the order of packets.
-    public var jitter = Interval.zero
+    package var jitter = Interval.zero
     /// The share of packets that is lost independently of others, 0...1.
-    public var loss = 0.0
-    public var burstLoss: BurstLoss?
-    public var policer: Policer?
+    package var loss = 0.0
+    package var burstLoss: BurstLoss?
+    package var policer: Policer?
     /// The share of packets that are held back by ``reorderDelay`` while others pass, 0...1.
-    public var reordering = 0.0
-    public var reorderDelay = Interval.milliseconds(20)
+    package var reordering = 0.0
+    package var reorderDelay = Interval.milliseconds(20)
     /// The share of packets that arrive twice, 0...1.
-    public var duplication = 0.0
+    package var duplication = 0.0
     /// Times since the link's start in which every packet that is sent is lost.
-    public var outages: [Range<Interval>] = []
+    package var outages: [Range<Interval>] = []
 
-    public init() {}
+    package init() {}
 
     /// The rate at a time since the link's start; `nil` without a bottleneck.
     func rate(at time: Interval) -> RateStep? { rates.last { $0.start <= time } ?? rates.first }

@@ -1,4 +1,5 @@
 import Ayame
+import ChannelTypes
 import Cluster
 import Room
 

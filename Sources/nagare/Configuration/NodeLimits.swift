@@ -1,3 +1,4 @@
+import ChannelTypes
 import Media
 import Room
 import Web

@@ -1,7 +1,7 @@
+import ChannelTypes
 import Foundation
 import Glibc
 import Logging
-import Room
 import Synchronization
 
 /// Writes the log of the node to standard error, a line an entry.

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Metrics
 import Room
 

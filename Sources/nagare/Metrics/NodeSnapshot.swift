@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import Forwarding
 import History
 import Media

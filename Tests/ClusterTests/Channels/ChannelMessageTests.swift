@@ -1,3 +1,4 @@
+import ChannelTypes
 import Foundation
 import MediaTypes
 import TestSupport

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import EventLoop
 import Forwarding
 import History

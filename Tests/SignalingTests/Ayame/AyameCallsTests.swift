@@ -1,3 +1,4 @@
+import ChannelTypes
 import Room
 import Synchronization
 import TestSupport

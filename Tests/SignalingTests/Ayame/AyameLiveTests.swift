@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import Hummingbird
 import JSON
 import MediaTypes

@@ -1,3 +1,4 @@
+import ChannelTypes
 import JSON
 import Room
 import RoomTestSupport

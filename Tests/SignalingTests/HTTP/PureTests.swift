@@ -1,6 +1,6 @@
+import ChannelTypes
 import HTTPTypes
 import NIOCore
-import Room
 import Testing
 import Wire
 

@@ -1,5 +1,5 @@
+import ChannelTypes
 import Dispatch
-import Room
 import Synchronization
 import TestSupport
 import Testing

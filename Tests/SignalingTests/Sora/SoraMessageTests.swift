@@ -1,7 +1,7 @@
 import Access
+import ChannelTypes
 import JSON
 import MediaTypes
-import Room
 import TestSupport
 import Testing
 import Wire

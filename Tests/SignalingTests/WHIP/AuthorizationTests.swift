@@ -1,7 +1,7 @@
 import Access
+import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
-import Room
 import Testing
 
 @testable import Signaling

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
 import JSON

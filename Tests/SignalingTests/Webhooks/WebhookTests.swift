@@ -1,11 +1,11 @@
 import Access
 import AccessTestSupport
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import JSON
 import NIOCore
 import NIOPosix
-import Room
 import RoomTestSupport
 import ServiceLifecycle
 import Synchronization

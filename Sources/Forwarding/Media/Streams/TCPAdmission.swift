@@ -1,22 +1,22 @@
 import Synchronization
-public import Wire
+package import Wire
 
 /// The limits on TCP connections of a node, all its media loops together.
-public struct TCPLimits: Hashable, Sendable {
-    public var connectionsMax: Int
+package struct TCPLimits: Hashable, Sendable {
+    package var connectionsMax: Int
     /// Of one network: an IPv4 address, or the /64 of an IPv6 address.
-    public var connectionsPerNetworkMax: Int
+    package var connectionsPerNetworkMax: Int
     /// Connections on which no check of a session has arrived yet. Beyond it the oldest of them is closed. Half as many may
     /// wait over TLS for their handshake, or for a request with a user name.
-    public var unauthenticatedMax: Int
+    package var unauthenticatedMax: Int
     /// The time for that check.
-    public var authenticationTimeout: Duration
+    package var authenticationTimeout: Duration
     /// The time for one write of up to 16 KiB.
-    public var stallTimeout: Duration
+    package var stallTimeout: Duration
     /// TLS handshakes a second, all networks together, and the largest burst. Connections beyond it are refused.
-    public var handshakesPerSecond: Int
+    package var handshakesPerSecond: Int
     /// Those of one network.
-    public var handshakesPerNetworkPerSecond: Int
+    package var handshakesPerNetworkPerSecond: Int
 
     /// - Parameters:
     ///   - connectionsMax: browsers try TCP besides UDP, so that each client has a connection for some seconds.
@@ -24,7 +24,7 @@ public struct TCPLimits: Hashable, Sendable {
     ///   - handshakesPerSecond: at least 1, as the next one. A handshake takes up to a millisecond of a core with the usual
     ///     keys, and several with an RSA key of 4,096 bits.
     ///   - handshakesPerNetworkPerSecond: the clients behind one NAT, while they join.
-    public init(
+    package init(
         connectionsMax: Int = 10_000,
         connectionsPerNetworkMax: Int = 1_000,
         unauthenticatedMax: Int = 1_000,
@@ -45,7 +45,7 @@ public struct TCPLimits: Hashable, Sendable {
 
 /// Counts the TCP connections of a node's media loops against the node's limits. Asked for each connection, not for each
 /// packet.
-public final class TCPAdmission: Sendable {
+package final class TCPAdmission: Sendable {
     private struct State {
         var connections = 0
         var unauthenticated = 0
@@ -59,10 +59,10 @@ public final class TCPAdmission: Sendable {
         case refused(TCPRefusal)
     }
 
-    public let limits: TCPLimits
+    package let limits: TCPLimits
     private let state = Mutex(State())
 
-    public init(_ limits: TCPLimits = TCPLimits()) { self.limits = limits }
+    package init(_ limits: TCPLimits = TCPLimits()) { self.limits = limits }
 
     /// Counts a new connection, unless it is refused.
     func admit(_ remote: IPAddress) -> Verdict {
@@ -100,7 +100,7 @@ public final class TCPAdmission: Sendable {
 }
 
 /// Why a TCP connection was not accepted.
-public enum TCPRefusal: String, Hashable, Sendable, CaseIterable {
+package enum TCPRefusal: String, Hashable, Sendable, CaseIterable {
     case nodeLimit = "node_limit"
     case networkLimit = "address_limit"
     /// Too many connections are not authenticated, and none of this loop can make room.
@@ -112,7 +112,7 @@ public enum TCPRefusal: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a TCP connection ended.
-public enum TCPEndReason: String, Hashable, Sendable, CaseIterable {
+package enum TCPEndReason: String, Hashable, Sendable, CaseIterable {
     /// The client ended it, or it failed.
     case ended
     /// What came first was no check of a session.
@@ -132,24 +132,24 @@ public enum TCPEndReason: String, Hashable, Sendable, CaseIterable {
 }
 
 /// A snapshot of the TCP connections of one media loop.
-public struct TCPMetrics: Hashable, Sendable {
+package struct TCPMetrics: Hashable, Sendable {
     /// The open connections.
-    public var connections = 0
-    public var accepted: UInt64 = 0
+    package var connections = 0
+    package var accepted: UInt64 = 0
     /// Failures of the system to accept a connection.
-    public var acceptErrors: UInt64 = 0
-    public var bytesReceived: UInt64 = 0
-    public var bytesSent: UInt64 = 0
-    public var packetsReceived: UInt64 = 0
+    package var acceptErrors: UInt64 = 0
+    package var bytesReceived: UInt64 = 0
+    package var bytesSent: UInt64 = 0
+    package var packetsReceived: UInt64 = 0
     /// Packets queued for a connection; most are written at once.
-    public var packetsQueued: UInt64 = 0
+    package var packetsQueued: UInt64 = 0
     /// Packets for connections that have ended.
-    public var packetsWithoutConnection: UInt64 = 0
-    public var refused: [TCPRefusal: UInt64] = [:]
-    public var ended: [TCPEndReason: UInt64] = [:]
-    public var dropped: [StreamDropReason: UInt64] = [:]
+    package var packetsWithoutConnection: UInt64 = 0
+    package var refused: [TCPRefusal: UInt64] = [:]
+    package var ended: [TCPEndReason: UInt64] = [:]
+    package var dropped: [StreamDropReason: UInt64] = [:]
 
-    public init() {}
+    package init() {}
 }
 
 extension TCPMetrics {

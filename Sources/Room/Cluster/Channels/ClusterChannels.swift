@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import Logging
 package import MediaTypes
 internal import NIOCore

@@ -1,3 +1,4 @@
+import ChannelTypes
 internal import Listeners
 package import Logging
 internal import NIOCore

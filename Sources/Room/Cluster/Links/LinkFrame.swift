@@ -9,7 +9,7 @@ internal import Wire
 /// | … | the content of the kind |
 ///
 /// A kind that a later version adds is counted, and nothing else.
-public enum LinkFrame: Hashable, Sendable {
+package enum LinkFrame: Hashable, Sendable {
     /// The first frame of each side.
     case hello(LinkHello)
     /// Sent while nothing else is, to be answered with the same number.
@@ -31,16 +31,16 @@ public enum LinkFrame: Hashable, Sendable {
     case unknown(UInt8)
 
     /// The most bytes of a frame. The members of a large channel are told in one.
-    public static let bytesMax = 16 << 20
+    package static let bytesMax = 16 << 20
     /// The most bytes of a frame before the sender's hello.
-    public static let helloBytesMax = 4_096
+    package static let helloBytesMax = 4_096
 
     private enum Kind: UInt8 {
         case hello = 1
         case ping, pong, channel, request, response, goodbye, relay, unused
     }
 
-    public func encoded() -> [UInt8] {
+    package func encoded() -> [UInt8] {
         var content: [UInt8] = []
         switch self {
         case .hello(let hello): content = [Kind.hello.rawValue] + hello.encoded
@@ -110,7 +110,7 @@ public enum LinkFrame: Hashable, Sendable {
 }
 
 /// Why bytes of a link were refused. The connection ends with it.
-public enum LinkFrameError: Error, Hashable, Sendable {
+package enum LinkFrameError: Error, Hashable, Sendable {
     /// A frame is longer than allowed.
     case tooLong(Int)
     case malformed
@@ -119,7 +119,7 @@ public enum LinkFrameError: Error, Hashable, Sendable {
 }
 
 /// Why a node closes a connection to another one.
-public enum LinkGoodbye: UInt8, CaseIterable, Sendable {
+package enum LinkGoodbye: UInt8, CaseIterable, Sendable {
     case closing = 1
     /// Another connection of the two nodes stays.
     case duplicate
@@ -134,8 +134,8 @@ public enum LinkGoodbye: UInt8, CaseIterable, Sendable {
 }
 
 /// A question of one node to another.
-public struct LinkRequest: Hashable, Sendable {
-    public enum Kind: UInt8, Sendable {
+package struct LinkRequest: Hashable, Sendable {
+    package enum Kind: UInt8, Sendable {
         /// Of a later version.
         case unknown = 0
         /// Which nodes have a channel, while there is no store.
@@ -154,28 +154,28 @@ public struct LinkRequest: Hashable, Sendable {
         case callRoom
     }
 
-    public var kind: Kind
-    public var body: [UInt8]
+    package var kind: Kind
+    package var body: [UInt8]
 
-    public init(kind: Kind, body: [UInt8]) {
+    package init(kind: Kind, body: [UInt8]) {
         self.kind = kind
         self.body = body
     }
 }
 
 /// Cuts the bytes of a connection into frames.
-public struct LinkFrameReader: Sendable {
+package struct LinkFrameReader: Sendable {
     private var buffer: [UInt8] = []
     private var start = 0
     /// The most bytes of a frame.
-    public var bytesMax: Int
+    package var bytesMax: Int
 
-    public init(bytesMax: Int = LinkFrame.helloBytesMax) { self.bytesMax = bytesMax }
+    package init(bytesMax: Int = LinkFrame.helloBytesMax) { self.bytesMax = bytesMax }
 
     /// The bytes that wait for the rest of a frame.
-    public var bytesWaiting: Int { buffer.count - start }
+    package var bytesWaiting: Int { buffer.count - start }
 
-    public mutating func feed(_ bytes: some Sequence<UInt8>) {
+    package mutating func feed(_ bytes: some Sequence<UInt8>) {
         if start > 0 {
             buffer.removeFirst(start)
             start = 0
@@ -184,7 +184,7 @@ public struct LinkFrameReader: Sendable {
     }
 
     /// The next frame that is complete; `nil` when there is none.
-    public mutating func next() throws(LinkFrameError) -> LinkFrame? {
+    package mutating func next() throws(LinkFrameError) -> LinkFrame? {
         guard let length = LengthPrefix.read(buffer[start...]) else { return nil }
         guard length <= bytesMax else { throw .tooLong(length) }
         let first = start + LengthPrefix.bytes

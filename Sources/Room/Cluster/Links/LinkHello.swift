@@ -1,23 +1,23 @@
 internal import JSON
-public import MediaTypes
+package import MediaTypes
 internal import Room
 
 /// A node as it introduces itself on a link.
-public struct LinkHello: Hashable, Sendable {
+package struct LinkHello: Hashable, Sendable {
     /// The versions of the link's protocol that this build speaks. A later build speaks the last one of this build too.
-    public static let versions: ClosedRange<Int> = 1...1
+    package static let versions: ClosedRange<Int> = 1...1
 
-    public var cluster: ClusterName
-    public var instance: NodeInstance
+    package var cluster: ClusterName
+    package var instance: NodeInstance
     /// The incarnation in the locations and identifiers of its members: that of the store, or the provisional one that the
     /// node started with.
-    public var media: NodeIncarnation
-    public var versions: ClosedRange<Int> = Self.versions
+    package var media: NodeIncarnation
+    package var versions: ClosedRange<Int> = Self.versions
     /// Where clients reach the node's signaling, at most 255 bytes; empty when other nodes send it no clients. They follow with
     /// their tokens, so it holds as the node itself says it, and not as the store tells it (``NodeRecord/publicURL``).
-    public var publicURL = ""
+    package var publicURL = ""
 
-    public init(cluster: ClusterName, instance: NodeInstance, media: NodeIncarnation) {
+    package init(cluster: ClusterName, instance: NodeInstance, media: NodeIncarnation) {
         self.cluster = cluster
         self.instance = instance
         self.media = media
@@ -30,7 +30,7 @@ public struct LinkHello: Hashable, Sendable {
     }
 
     /// The highest version that both sides speak; `nil` without any.
-    public func version(with other: Self) -> Int? {
+    package func version(with other: Self) -> Int? {
         let version = min(versions.upperBound, other.versions.upperBound)
         return version >= max(versions.lowerBound, other.versions.lowerBound) ? version : nil
     }

@@ -1,6 +1,6 @@
 internal import MediaTypes
-public import Room
-public import Wire
+package import Room
+package import Wire
 
 /// The control links of a node: to whom there should be one, which connection carries it, and who is dead.
 ///
@@ -10,14 +10,14 @@ public import Wire
 /// A lost or silent link does not mean that the other node is dead. A node is given up when its link is lost, it does not
 /// come back for ``deadAfter``, and none of the witnesses hears it. With a witness that does, the link is at fault: the other
 /// node's members stay until their own time is over.
-public struct LinkTable: Sendable {
+package struct LinkTable: Sendable {
     /// A connection of this node, by a number that is never used again.
-    public struct ConnectionID: RawRepresentable, Hashable, Sendable {
-        public let rawValue: UInt64
-        public init(rawValue: UInt64) { self.rawValue = rawValue }
+    package struct ConnectionID: RawRepresentable, Hashable, Sendable {
+        package let rawValue: UInt64
+        package init(rawValue: UInt64) { self.rawValue = rawValue }
     }
 
-    public enum Action: Hashable, Sendable {
+    package enum Action: Hashable, Sendable {
         case dial(NodeID, address: String)
         /// Close a connection after saying why.
         case close(ConnectionID, LinkClosing)
@@ -36,7 +36,7 @@ public struct LinkTable: Sendable {
         case ask(NodeID, about: NodeInstance)
     }
 
-    public enum LinkClosing: String, Hashable, Sendable {
+    package enum LinkClosing: String, Hashable, Sendable {
         case duplicate, incompatible, silent, replaced, tooManyLinks, ownName
         /// Neither node needs the link.
         case unused
@@ -45,9 +45,9 @@ public struct LinkTable: Sendable {
     }
 
     /// A link as operators see it.
-    public struct Status: Hashable, Sendable {
-        public var state: LinkState
-        public var roundTrip: Interval?
+    package struct Status: Hashable, Sendable {
+        package var state: LinkState
+        package var roundTrip: Interval?
     }
 
     private struct Link: Sendable {
@@ -81,22 +81,22 @@ public struct LinkTable: Sendable {
     }
 
     /// A link without any byte for so long gets a ping.
-    public static let pingAfter = Interval.milliseconds(250)
+    package static let pingAfter = Interval.milliseconds(250)
     /// A link that is not silent gets a ping this often: its other end may hear nothing else while it sends.
     static let busyPingAfter = Interval.milliseconds(500)
     /// A link that is silent for so long is reported as suspect.
-    public static let suspectAfter = Interval.seconds(1)
+    package static let suspectAfter = Interval.seconds(1)
     /// A link that is silent for so long is closed.
-    public static let silentAfter = Interval.seconds(3)
+    package static let silentAfter = Interval.seconds(3)
     /// A node without a link for so long is given up, unless a witness hears it.
-    public static let deadAfter = Interval.milliseconds(1_500)
+    package static let deadAfter = Interval.milliseconds(1_500)
     /// Witnesses have so long to answer.
     static let witnessTime = Interval.milliseconds(500)
     static let witnessesMax = 3
     /// A node that stood still for so long accuses nobody: it would hear nobody either.
-    public static let stalledAfter = Interval.milliseconds(600)
+    package static let stalledAfter = Interval.milliseconds(600)
     /// The other node is told of a link that nobody here has wanted for so long.
-    public static let unusedAfter = Interval.seconds(60)
+    package static let unusedAfter = Interval.seconds(60)
     /// A link that the other node does not need is closed when nobody here has wanted it for so long.
     static let closedAfter = Interval.seconds(5)
     /// After a link that was lost sooner, the pauses between dials grow on.
@@ -106,10 +106,10 @@ public struct LinkTable: Sendable {
         .milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800), .seconds(2),
     ]
     /// The most nodes with links.
-    public static let linksMax = 1_024
+    package static let linksMax = 1_024
 
     /// What this node says of itself on new connections.
-    public private(set) var own: LinkHello
+    package private(set) var own: LinkHello
     private var peers: [NodeID: Peer] = [:]
     private var nodeOfConnection: [ConnectionID: NodeID] = [:]
     private var addresses: [NodeID: (instance: NodeInstance, address: String)] = [:]
@@ -123,19 +123,19 @@ public struct LinkTable: Sendable {
     /// Before this time nobody is accused.
     private var accusesFrom: Instant
 
-    public init(own: LinkHello, at now: Instant) {
+    package init(own: LinkHello, at now: Instant) {
         self.own = own
         accusesFrom = now
     }
 
     /// This run has a later incarnation from now on. With the earlier one in its hello, its links would give way to those of
     /// another run of the node that is still there.
-    public mutating func setInstance(_ instance: NodeInstance) { own.instance = instance }
+    package mutating func setInstance(_ instance: NodeInstance) { own.instance = instance }
 
     // MARK: What is wanted
 
     /// Keeps a link to a node from now on. Each call is undone by one of ``release(_:)``.
-    public mutating func want(_ node: NodeID, at now: Instant) -> [Action] {
+    package mutating func want(_ node: NodeID, at now: Instant) -> [Action] {
         guard node != own.instance.node, peers[node] != nil || peers.count < Self.linksMax else { return [] }
         peers[node, default: Peer()].wants += 1
         peers[node]?.unusedSince = nil
@@ -144,14 +144,14 @@ public struct LinkTable: Sendable {
     }
 
     /// The link is not needed here any more. It stays as long as the other side needs it, and for a while.
-    public mutating func release(_ node: NodeID) {
+    package mutating func release(_ node: NodeID) {
         guard let wants = peers[node]?.wants, wants > 0 else { return }
         peers[node]?.wants = wants - 1
         forgetIfUnused(node)
     }
 
     /// The other nodes with the addresses of their link listeners, as the store or a saved view tells.
-    public mutating func setAddresses(
+    package mutating func setAddresses(
         _ known: [(instance: NodeInstance, address: String)],
         at now: Instant
     ) -> [Action] {
@@ -181,7 +181,7 @@ public struct LinkTable: Sendable {
 
     /// Sets the nodes whose records in the store another secret signed. It does nothing to their links and dials: a store that is
     /// wrong must not separate nodes.
-    public mutating func setOtherSecrets(_ nodes: Set<NodeID>) { otherSecrets = nodes }
+    package mutating func setOtherSecrets(_ nodes: Set<NodeID>) { otherSecrets = nodes }
 
     private mutating func dialIfNeeded(_ node: NodeID, at now: Instant) -> [Action] {
         guard let peer = peers[node], peer.wants > 0, peer.link == nil, !peer.isDialing else { return [] }
@@ -203,7 +203,7 @@ public struct LinkTable: Sendable {
     // MARK: Connections
 
     /// A node could not be dialed, or did not say hello.
-    public mutating func dialFailed(_ node: NodeID, at now: Instant) {
+    package mutating func dialFailed(_ node: NodeID, at now: Instant) {
         refusing.remove(node)
         guard peers[node] != nil else { return }
         peers[node]?.isDialing = false
@@ -214,7 +214,7 @@ public struct LinkTable: Sendable {
     /// A node that was dialed refused this one's secret. It is left alone for a while.
     ///
     /// - Returns: whether this is news: of a node whose record another secret signed it is not.
-    public mutating func dialRefused(_ node: NodeID, at now: Instant) -> Bool {
+    package mutating func dialRefused(_ node: NodeID, at now: Instant) -> Bool {
         guard let peer = peers[node] else { return false }
         let isNew = peer.link == nil && !otherSecrets.contains(node) && !refusing.contains(node)
         refusing.insert(node)
@@ -232,7 +232,7 @@ public struct LinkTable: Sendable {
 
     /// Both sides of a connection said hello.
     /// - Parameter isDialedHere: whether this node opened it.
-    public mutating func connected(
+    package mutating func connected(
         _ connection: ConnectionID,
         to hello: LinkHello,
         isDialedHere: Bool,
@@ -297,7 +297,7 @@ public struct LinkTable: Sendable {
 
     /// A connection ended, whoever closed it.
     /// - Parameter goodbye: why the other node closed it, if it said so.
-    public mutating func disconnected(
+    package mutating func disconnected(
         _ connection: ConnectionID,
         goodbye: LinkGoodbye? = nil,
         at now: Instant
@@ -335,7 +335,7 @@ public struct LinkTable: Sendable {
     }
 
     /// The other node does not need the link.
-    public mutating func unused(_ connection: ConnectionID, at now: Instant) -> [Action] {
+    package mutating func unused(_ connection: ConnectionID, at now: Instant) -> [Action] {
         guard let node = nodeOfConnection[connection], let peer = peers[node], peer.link?.connection == connection,
             peer.wants == 0, let since = peer.unusedSince, now - since >= Self.closedAfter
         else { return [] }
@@ -347,18 +347,18 @@ public struct LinkTable: Sendable {
 
     /// A connection brought bytes that are no message. It ends.
     /// - Returns: whether links to its node are refused from now on.
-    public mutating func flawed(_ connection: ConnectionID, at now: Instant) -> Bool {
+    package mutating func flawed(_ connection: ConnectionID, at now: Instant) -> Bool {
         guard let node = nodeOfConnection[connection] else { return false }
         return bars.noteFlaw(node, at: now)
     }
 
     /// Bytes arrived. A large frame takes longer over a slow line than a link may be silent.
-    public mutating func heard(_ connection: ConnectionID, at now: Instant) {
+    package mutating func heard(_ connection: ConnectionID, at now: Instant) {
         guard let node = nodeOfConnection[connection] else { return }
         peers[node]?.link?.heardAt = now
     }
 
-    public mutating func pong(_ number: UInt64, over connection: ConnectionID, at now: Instant) {
+    package mutating func pong(_ number: UInt64, over connection: ConnectionID, at now: Instant) {
         guard let node = nodeOfConnection[connection], let ping = peers[node]?.link?.ping, ping.number == number else {
             return
         }
@@ -366,11 +366,11 @@ public struct LinkTable: Sendable {
         peers[node]?.link?.roundTrip = now - ping.sentAt
     }
 
-    public func connection(of node: NodeID) -> ConnectionID? { peers[node]?.link?.connection }
-    public func node(of connection: ConnectionID) -> NodeID? { nodeOfConnection[connection] }
-    public func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
+    package func connection(of node: NodeID) -> ConnectionID? { peers[node]?.link?.connection }
+    package func node(of connection: ConnectionID) -> NodeID? { nodeOfConnection[connection] }
+    package func hello(of node: NodeID) -> LinkHello? { peers[node]?.link?.hello }
 
-    public func status(at now: Instant) -> [NodeID: Status] {
+    package func status(at now: Instant) -> [NodeID: Status] {
         var status = peers.mapValues { peer in
             guard let link = peer.link else { return Status(state: peer.lostAt == nil ? .connecting : .down) }
             let isSuspect = now - link.heardAt >= Self.suspectAfter
@@ -385,13 +385,13 @@ public struct LinkTable: Sendable {
     // MARK: Who is dead
 
     /// Whether this node can reach a run of another one, for one that asks.
-    public func canReach(_ instance: NodeInstance, at now: Instant) -> Bool {
+    package func canReach(_ instance: NodeInstance, at now: Instant) -> Bool {
         guard let link = peers[instance.node]?.link, link.hello.instance == instance else { return false }
         return now - link.heardAt < Self.suspectAfter
     }
 
     /// A witness answered.
-    public mutating func witnessed(_ instance: NodeInstance, isHeard: Bool, at now: Instant) {
+    package mutating func witnessed(_ instance: NodeInstance, isHeard: Bool, at now: Instant) {
         let node = instance.node
         guard isHeard, peers[node]?.last == instance, peers[node]?.lostAt != nil else { return }
         // The link is at fault. The question is asked again later.
@@ -400,7 +400,7 @@ public struct LinkTable: Sendable {
     }
 
     /// To be called each 100 ms.
-    public mutating func tick(at now: Instant) -> [Action] {
+    package mutating func tick(at now: Instant) -> [Action] {
         if let tickedAt, now - tickedAt > Self.stalledAfter { accusesFrom = now + .seconds(1) }
         tickedAt = now
         bars.expire(at: now)

@@ -1,4 +1,4 @@
-internal import Room
+import ChannelTypes
 internal import Wire
 
 /// The rooms that the store has answered for, each of which is attached a second time.

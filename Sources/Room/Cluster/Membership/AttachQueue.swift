@@ -1,4 +1,4 @@
-internal import Room
+import ChannelTypes
 internal import Wire
 
 /// The rooms of a node that the store may not know of, and when each is attached: spread over some seconds, so that all

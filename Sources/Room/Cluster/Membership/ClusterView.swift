@@ -1,18 +1,18 @@
 internal import MediaTypes
-public import Room
+package import Room
 
 /// The other nodes of a cluster, as the store told of them.
-public struct ClusterView: Hashable, Sendable {
-    public struct Member: Hashable, Sendable {
-        public var instance: NodeInstance
-        public var record: NodeRecord
+package struct ClusterView: Hashable, Sendable {
+    package struct Member: Hashable, Sendable {
+        package var instance: NodeInstance
+        package var record: NodeRecord
         /// The store has had no heartbeat of the node for ``StoreTimes/absentAfterMS``. It gets no new rooms; its calls are
         /// not affected.
-        public var isAbsent = false
+        package var isAbsent = false
         /// Of the record in the store.
-        public var signature = RecordSignature.valid
+        package var signature = RecordSignature.valid
 
-        public init(
+        package init(
             instance: NodeInstance,
             record: NodeRecord,
             isAbsent: Bool = false,
@@ -26,18 +26,18 @@ public struct ClusterView: Hashable, Sendable {
     }
 
     /// The most nodes that are kept. Those told of later are ignored.
-    public static let nodesMax = 2_048
+    package static let nodesMax = 2_048
     /// The most nodes whose records are not accepted that are kept.
-    public static let ignoredMax = 64
+    package static let ignoredMax = 64
 
-    public private(set) var members: [NodeID: Member] = [:]
+    package private(set) var members: [NodeID: Member] = [:]
     /// Nodes that the store tells of and whose records are not accepted. They are shown to operators, and nothing that their
     /// records say has an effect.
-    public private(set) var ignored: [NodeID: Member] = [:]
+    package private(set) var ignored: [NodeID: Member] = [:]
 
-    public init() {}
+    package init() {}
 
-    public subscript(_ node: NodeID) -> Member? { members[node] }
+    package subscript(_ node: NodeID) -> Member? { members[node] }
 
     /// Takes what the store tells of a node. A lower incarnation than the known one is out of date and ignored.
     /// - Returns: whether the view is another one now.
@@ -107,7 +107,7 @@ public struct ClusterView: Hashable, Sendable {
     var otherSecrets: Set<NodeID> { Set(ignored.filter { $0.value.signature == .invalid }.keys) }
 
     /// The nodes that take new rooms, in the order of their names.
-    public var ready: [Member] {
+    package var ready: [Member] {
         members.values.filter { $0.record.state == .ready && !$0.isAbsent }
             .sorted { $0.instance.node < $1.instance.node }
     }

@@ -1,20 +1,21 @@
-public import MediaTypes
-public import Room
-public import Wire
+package import ChannelTypes
+package import MediaTypes
+package import Room
+package import Wire
 
 /// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.
 ///
 /// The owner sends each ``nextRequest(at:)`` to the store and hands back its result, whenever that comes; there is one
 /// request at a time, and one second from each to the next. Nothing of a running call depends on it: without a store the
 /// node keeps a provisional incarnation and the view that it has.
-public struct Membership: Sendable {
-    public enum Request: Hashable, Sendable {
+package struct Membership: Sendable {
+    package enum Request: Hashable, Sendable {
         case enlist(RegisterNode)
         case beat(Heartbeat)
     }
 
     /// What the owner acts upon and logs. Each is told once, when it begins.
-    public enum Event: Hashable, Sendable {
+    package enum Event: Hashable, Sendable {
         /// The store assigned the incarnation in ``Membership/instance``. All rooms have to be attached.
         case enlisted
         /// Another run of this node has a higher incarnation. This one takes no new rooms.
@@ -31,27 +32,27 @@ public struct Membership: Sendable {
     }
 
     /// From one request to the next, whatever comes of it.
-    public static let period = Interval.seconds(1)
+    package static let period = Interval.seconds(1)
     /// What changes all the time, such as the load, is told this often at most.
-    public static let measurementInterval = Interval.seconds(5)
+    package static let measurementInterval = Interval.seconds(5)
     /// In a large cluster, all nodes together tell one changed measurement in this time at most. An answer to a heartbeat has
     /// room for ``StoreTimes/changesMax`` of them, and a node that cannot keep up never has the whole view.
-    public static let measurementShare = Interval.milliseconds(25)
+    package static let measurementShare = Interval.milliseconds(25)
     /// A node without a store gets ready after so long.
-    public static let settledAfter = Interval.seconds(3)
+    package static let settledAfter = Interval.seconds(3)
     /// The times that a node asks for an incarnation above its last one.
     static let enlistmentsMax = 8
     /// This many requests in a row fail before the store counts as lost.
     static let failuresMax = 3
 
     /// This run. Without an incarnation of the store it is provisional: a random one of the upper half of the range.
-    public private(set) var instance: NodeInstance
-    public private(set) var record: NodeRecord
-    public private(set) var view = ClusterView()
+    package private(set) var instance: NodeInstance
+    package private(set) var record: NodeRecord
+    package private(set) var view = ClusterView()
     /// A higher incarnation of this node exists, and is there as far as the store tells.
-    public private(set) var isFenced = false
+    package private(set) var isFenced = false
     /// The last request was answered.
-    public private(set) var isStoreUp = false
+    package private(set) var isStoreUp = false
 
     /// Whether records without a signature are accepted: those of builds that do not sign. Records with a wrong one never are.
     private var acceptsUnsigned: Bool
@@ -91,7 +92,7 @@ public struct Membership: Sendable {
     ///   - acceptsUnsigned: Whether records of other nodes need no signature.
     ///   - seed: For everything random.
     /// - Throws: ``RecordTooLong``.
-    public init(
+    package init(
         node: NodeID,
         record: NodeRecord,
         saved: SavedView?,
@@ -117,32 +118,32 @@ public struct Membership: Sendable {
 
     /// Sets what the node tells of itself. The store learns of it with the next heartbeat, of changed measurements later.
     /// - Throws: ``RecordTooLong``. The record stays as it was then.
-    public mutating func setRecord(_ record: NodeRecord) throws(RecordTooLong) {
+    package mutating func setRecord(_ record: NodeRecord) throws(RecordTooLong) {
         try record.requireLength()
         self.record = record
     }
 
     /// Whether new rooms may begin here.
-    public var takesNewRooms: Bool { record.state == .ready && !isFenced }
+    package var takesNewRooms: Bool { record.state == .ready && !isFenced }
 
     /// Whether the node knows enough to get ready: the store has assigned an incarnation and told of all nodes, or did not
     /// in ``settledAfter``.
-    public func isSettled(at now: Instant) -> Bool {
+    package func isSettled(at now: Instant) -> Bool {
         now - startedAt >= Self.settledAfter || hasWholeView
     }
 
     /// Where new rooms may begin, by what this node knows.
-    public var placement: Placement {
+    package var placement: Placement {
         Placement(view, own: takesNewRooms ? ClusterView.Member(instance: instance, record: record) : nil)
     }
 
     /// Where rooms may be, by what this node knows.
-    public var placementWithClosed: Placement {
+    package var placementWithClosed: Placement {
         Placement(withClosed: view, own: ClusterView.Member(instance: instance, record: record))
     }
 
     /// What to keep on disk.
-    public var savedView: SavedView {
+    package var savedView: SavedView {
         let members = view.members.values.sorted { $0.instance.node < $1.instance.node }
         return SavedView(
             instance: previous.map { NodeInstance(node: instance.node, incarnation: $0) } ?? instance,
@@ -151,7 +152,7 @@ public struct Membership: Sendable {
     }
 
     /// A room's entry without the runs of nodes that are gone, and without absent nodes. A later run than the known one is there.
-    public func present(in entry: RoomEntry) -> RoomEntry {
+    package func present(in entry: RoomEntry) -> RoomEntry {
         var entry = entry
         entry.nodes = entry.nodes.filter { node, attachment in
             guard let known = view[node] else { return true }
@@ -172,13 +173,13 @@ public struct Membership: Sendable {
     // MARK: Requests
 
     /// When to call ``nextRequest(at:)`` and ``nextRooms(at:)``; `nil` while only an answer is awaited.
-    public var nextDeadline: Instant? {
+    package var nextDeadline: Instant? {
         let attaching = attachQueue.nextDeadline ?? confirmations.nextDeadline
         return earliest(isRequestUnderWay ? nil : nextRequestAt, mayAttach ? attaching : nil)
     }
 
     /// A request to send, if one is due. Its result has to be handed back, a failure too.
-    public mutating func nextRequest(at now: Instant) -> Request? {
+    package mutating func nextRequest(at now: Instant) -> Request? {
         guard !isRequestUnderWay, now >= nextRequestAt else { return nil }
         isRequestUnderWay = true
         nextRequestAt = now + Self.period
@@ -209,7 +210,7 @@ public struct Membership: Sendable {
     }
 
     /// The store answered ``Request/enlist(_:)``.
-    public mutating func receivedEnlistment(
+    package mutating func receivedEnlistment(
         _ result: Result<NodeIncarnation, StoreError>,
         at now: Instant
     ) -> [Event] {
@@ -243,7 +244,7 @@ public struct Membership: Sendable {
     }
 
     /// The store answered ``Request/beat(_:)``.
-    public mutating func receivedBeat(_ result: Result<HeartbeatAnswer, StoreError>, at now: Instant) -> [Event] {
+    package mutating func receivedBeat(_ result: Result<HeartbeatAnswer, StoreError>, at now: Instant) -> [Event] {
         guard isRequestUnderWay else { return [] }
         isRequestUnderWay = false
         defer { telling = nil }
@@ -335,7 +336,7 @@ public struct Membership: Sendable {
     }
 
     /// Sets whether records of other nodes need no signature. The store is asked for all nodes then.
-    public mutating func setAcceptsUnsigned(_ accepts: Bool, at now: Instant) {
+    package mutating func setAcceptsUnsigned(_ accepts: Bool, at now: Instant) {
         guard accepts != acceptsUnsigned else { return }
         acceptsUnsigned = accepts
         audit.restart(at: now)
@@ -386,17 +387,17 @@ public struct Membership: Sendable {
     // MARK: Channels
 
     /// The rooms that wait to be attached.
-    public var roomsWaiting: Int { attachQueue.count }
+    package var roomsWaiting: Int { attachQueue.count }
 
     /// Has rooms attached that the store may not know of: all of the node's after ``Event/enlisted`` and
     /// ``Event/storeChanged``, and each one whose attaching failed. They are spread over some seconds.
-    public mutating func attachLater(_ rooms: some Sequence<ChannelName>, at now: Instant) {
+    package mutating func attachLater(_ rooms: some Sequence<ChannelName>, at now: Instant) {
         attachQueue.add(rooms, using: &generator, at: now)
     }
 
     /// Has rooms attached again when an absent node returns that may have them: the node does not tell of them by itself when it
     /// was not without the store.
-    public mutating func attachLater(_ rooms: some Sequence<ChannelName>, whenReturned node: NodeID, at now: Instant) {
+    package mutating func attachLater(_ rooms: some Sequence<ChannelName>, whenReturned node: NodeID, at now: Instant) {
         guard view[node] != nil else { return }
         awaited[node, default: []].formUnion(rooms)
         attachAwaited(at: now)
@@ -410,10 +411,10 @@ public struct Membership: Sendable {
     }
 
     /// The store answered for a room. After the first time, the room is attached once more.
-    public mutating func attached(_ room: ChannelName, at now: Instant) { confirmations.attached(room, at: now) }
+    package mutating func attached(_ room: ChannelName, at now: Instant) { confirmations.attached(room, at: now) }
 
     /// A room ended that may wait to be attached.
-    public mutating func roomEnded(_ room: ChannelName) {
+    package mutating func roomEnded(_ room: ChannelName) {
         attachQueue.remove(room)
         confirmations.remove(room)
     }
@@ -422,7 +423,7 @@ public struct Membership: Sendable {
 
     /// The rooms to attach now. None while the store does not answer or the node is fenced.
     /// - Parameter count: the most rooms to return.
-    public mutating func nextRooms(at now: Instant, max count: Int = .max) -> [ChannelName] {
+    package mutating func nextRooms(at now: Instant, max count: Int = .max) -> [ChannelName] {
         guard mayAttach else { return [] }
         // Those that the store does not know come first.
         guard attachQueue.count == 0 else { return attachQueue.next(at: now, max: count) }

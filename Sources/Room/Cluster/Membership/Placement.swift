@@ -1,27 +1,28 @@
-public import Room
+package import ChannelTypes
+import Room
 internal import Wire
 
 /// On which node a room begins.
 ///
 /// A node that takes part itself is one of the candidates.
-public struct Placement: Hashable, Sendable {
+package struct Placement: Hashable, Sendable {
     /// The nodes asked for a room that only they may know, while there is no store.
-    public static let askedMax = 3
+    package static let askedMax = 3
     /// A node with this load in per cent takes no more rooms while another one does.
-    public static let loadMax = 95
+    package static let loadMax = 95
 
     private let candidates: [ClusterView.Member]
 
     /// - Parameters:
     ///   - view: the other nodes, of which those that are ready are candidates.
     ///   - own: this node, `nil` when it takes no new rooms.
-    public init(_ view: ClusterView, own: ClusterView.Member?) {
+    package init(_ view: ClusterView, own: ClusterView.Member?) {
         let others = view.ready.filter { $0.instance.node != own?.instance.node }
         candidates = (others + [own].compactMap(\.self)).sorted { $0.instance.node < $1.instance.node }
     }
 
     /// Over all nodes that may have rooms, also those that take no new ones.
-    public init(withClosed view: ClusterView, own: ClusterView.Member) {
+    package init(withClosed view: ClusterView, own: ClusterView.Member) {
         let others = view.members.values.filter { !$0.isAbsent && $0.instance.node != own.instance.node }
         candidates = (others + [own]).sorted { $0.instance.node < $1.instance.node }
     }
@@ -32,7 +33,7 @@ public struct Placement: Hashable, Sendable {
     /// all would get every room of these seconds.
     /// - Parameter isSuitable: which of the candidates to choose from.
     /// - Returns: `nil` without a candidate.
-    public func node(
+    package func node(
         region: String?,
         where isSuitable: (ClusterView.Member) -> Bool = { _ in true },
         using generator: inout some RandomNumberGenerator
@@ -56,7 +57,7 @@ public struct Placement: Hashable, Sendable {
     /// them has it. Rendezvous hashing, so that nodes with the same view ask the same ones and one node more or less
     /// changes few rooms (Thaler, Ravishankar: "Using Name-Based Mappings to Increase Hit Rates").
     /// - Returns: at most ``askedMax``, the best first.
-    public func nodes(for room: ChannelName) -> [NodeInstance] {
+    package func nodes(for room: ChannelName) -> [NodeInstance] {
         let weighed = candidates.map { (weight: Self.weight(of: $0.instance.node, for: room), instance: $0.instance) }
         let best = weighed.sorted { ($0.weight, $1.instance.node) > ($1.weight, $0.instance.node) }
         return best.prefix(Self.askedMax).map(\.instance)

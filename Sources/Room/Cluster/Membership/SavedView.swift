@@ -2,21 +2,21 @@ internal import JSON
 internal import Room
 
 /// What a node keeps on disk, to find the others when it starts without the store.
-public struct SavedView: Hashable, Sendable {
+package struct SavedView: Hashable, Sendable {
     /// The longest file that is read, in bytes.
-    public static let bytesMax = 2 << 20
+    package static let bytesMax = 2 << 20
 
     /// The run that saved it. The view of another node is of no use.
-    public var instance: NodeInstance
-    public var members: [HeartbeatAnswer.Change]
+    package var instance: NodeInstance
+    package var members: [HeartbeatAnswer.Change]
 
-    public init(instance: NodeInstance, members: [HeartbeatAnswer.Change]) {
+    package init(instance: NodeInstance, members: [HeartbeatAnswer.Change]) {
         self.instance = instance
         self.members = members
     }
 
     /// The view as JSON. The records of later versions keep only what this version knows.
-    public var encoded: String {
+    package var encoded: String {
         let members: [JSONValue] = members.compactMap { member in
             guard let record = member.record.encoded() else { return nil }
             return ["node": .string(member.instance.description), "record": .string(record)]
@@ -25,7 +25,7 @@ public struct SavedView: Hashable, Sendable {
     }
 
     /// - Returns: `nil` when the text is no saved view. A member that is not understood is left out.
-    public init?(encoded text: String) {
+    package init?(encoded text: String) {
         guard text.utf8.count <= Self.bytesMax,
             let fields = (try? JSONValue(parsing: text)).flatMap({ try? JSONFields($0) }),
             let instance = (try? fields.requiredString("node")).flatMap(NodeInstance.init),

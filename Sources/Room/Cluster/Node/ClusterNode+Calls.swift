@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import Room
 
 // What rooms of the 1:1 relay need of a node's membership and links. Their messages belong to signaling.

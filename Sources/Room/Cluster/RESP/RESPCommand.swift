@@ -1,15 +1,15 @@
 internal import CHiredis
 
 /// A command of the Redis protocol: its name and its arguments, which may hold any bytes.
-public struct RESPCommand: Hashable, Sendable {
-    public var arguments: [[UInt8]]
+package struct RESPCommand: Hashable, Sendable {
+    package var arguments: [[UInt8]]
 
-    public init(_ arguments: [[UInt8]]) { self.arguments = arguments }
-    public init(_ words: String...) { arguments = words.map { Array($0.utf8) } }
+    package init(_ arguments: [[UInt8]]) { self.arguments = arguments }
+    package init(_ words: String...) { arguments = words.map { Array($0.utf8) } }
 
     /// The command on the wire: an array of bulk strings.
     /// - Throws: ``RESPError/noMemory``.
-    public func encoded() throws(RESPError) -> [UInt8] {
+    package func encoded() throws(RESPError) -> [UInt8] {
         let bytes = arguments.flatMap { $0 }
         let lengths = arguments.map(\.count)
         var command: UnsafeMutablePointer<CChar>?

@@ -5,10 +5,10 @@ internal import CHiredis
 /// What it holds is bounded: an incomplete reply of ``replyBytesMax``. After an error the stream is lost, because
 /// nothing tells where the next reply starts.
 @safe
-public final class RESPReader {
+package final class RESPReader {
     /// The most bytes of one reply, in which each value counts at least ``valueBytes``. The longest that is expected,
     /// the answer to a heartbeat with 64 records of 400 B, has 30 kB.
-    public static let replyBytesMax = 1 << 20
+    package static let replyBytesMax = 1 << 20
     /// The most arrays around a value.
     static let depthMax = 7
     /// What a value counts besides its own bytes, about what it takes in memory.
@@ -22,7 +22,7 @@ public final class RESPReader {
     private var failure: RESPError?
 
     /// - Throws: ``RESPError/noMemory``.
-    public init() throws(RESPError) {
+    package init() throws(RESPError) {
         let functions = UnsafeMutablePointer<redisReplyObjectFunctions>.allocate(capacity: 1)
         unsafe functions.initialize(to: ReplyAssembly.functions)
         guard let reader = unsafe redisReaderCreateWithFunctions(functions) else {
@@ -40,7 +40,7 @@ public final class RESPReader {
     }
 
     /// Takes the next bytes of the stream. Call ``next()`` until it returns `nil` before the next piece.
-    public func feed(_ bytes: RawSpan) {
+    package func feed(_ bytes: RawSpan) {
         guard failure == nil else { return }
         guard unsafe reader.pointee.len &- reader.pointee.pos + bytes.byteCount <= Self.replyBytesMax * 2 else {
             failure = .tooLong
@@ -53,7 +53,7 @@ public final class RESPReader {
     }
 
     /// The next complete reply; `nil` when more bytes are needed.
-    public func next() throws(RESPError) -> RESPValue? {
+    package func next() throws(RESPError) -> RESPValue? {
         if let failure { throw failure }
         var reply: UnsafeMutableRawPointer?
         let result = unsafe redisReaderGetReply(reader, &reply)

@@ -1,5 +1,5 @@
 /// A reply of the Redis protocol, version 2 (RESP2).
-public enum RESPValue: Hashable, Sendable {
+package enum RESPValue: Hashable, Sendable {
     /// A bulk string, which may hold any bytes.
     case bytes([UInt8])
     /// A simple string, as `OK`.
@@ -11,7 +11,7 @@ public enum RESPValue: Hashable, Sendable {
     case array([RESPValue])
 
     /// The text of a bulk or simple string, with replacement characters where it is not UTF-8.
-    public var text: String? {
+    package var text: String? {
         switch self {
         case .bytes(let bytes): String(decoding: bytes, as: UTF8.self)
         case .status(let text): text
@@ -20,7 +20,7 @@ public enum RESPValue: Hashable, Sendable {
     }
 
     /// An integer, or a string of decimal digits.
-    public var number: Int64? {
+    package var number: Int64? {
         switch self {
         case .integer(let number): number
         case .bytes, .status: text.flatMap { Int64($0) }
@@ -28,19 +28,19 @@ public enum RESPValue: Hashable, Sendable {
         }
     }
 
-    public var array: [RESPValue]? {
+    package var array: [RESPValue]? {
         if case .array(let values) = self { values } else { nil }
     }
 
     /// The first word of an error reply, which names its kind.
-    public var errorCode: String? {
+    package var errorCode: String? {
         guard case .error(let text) = self else { return nil }
         return String(text.prefix { $0 != " " }.prefix(32))
     }
 }
 
 /// Why a stream of replies cannot be read any further.
-public enum RESPError: Error, Hashable, Sendable {
+package enum RESPError: Error, Hashable, Sendable {
     /// Not the Redis protocol, or arrays nested deeper than seven levels.
     case malformed
     /// A reply is longer than ``RESPReader/replyBytesMax``.

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Foundation
 package import Room
 import Synchronization

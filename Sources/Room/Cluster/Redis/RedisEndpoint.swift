@@ -1,14 +1,14 @@
 internal import Foundation
 
 /// Why a text does not name a store, as a sentence for the operator. It has no part of the text, which may hold a password.
-public struct RedisEndpointError: Error, Hashable, Sendable, CustomStringConvertible {
-    public let description: String
+package struct RedisEndpointError: Error, Hashable, Sendable, CustomStringConvertible {
+    package let description: String
 }
 
 /// Where the store is: `redis://[user:password@]host[:port][/db]`, `rediss://` with TLS, or through Sentinels
 /// `redis+sentinel://[user:password@]host[:port],host[:port]/master[/db]` (`rediss+sentinel://`, then TLS for both).
-public struct RedisEndpoint: Hashable, Sendable {
-    public enum Location: Hashable, Sendable {
+package struct RedisEndpoint: Hashable, Sendable {
+    package enum Location: Hashable, Sendable {
         case server(HostPort)
         /// The Sentinels to ask, and the name under which they know the primary.
         case sentinels([HostPort], master: String)
@@ -22,17 +22,17 @@ public struct RedisEndpoint: Hashable, Sendable {
         var customMirror: Mirror { Mirror(self, children: [], displayStyle: .struct) }
     }
 
-    public let location: Location
-    public let user: String?
+    package let location: Location
+    package let user: String?
     let password: Password?
-    public let database: Int
-    public let usesTLS: Bool
+    package let database: Int
+    package let usesTLS: Bool
 
     private static let port = 6379
     private static let sentinelPort = 26379
     private static let sentinelsMax = 16
 
-    public init(_ text: String) throws(RedisEndpointError) {
+    package init(_ text: String) throws(RedisEndpointError) {
         guard let separator = text.firstRange(of: "://") else {
             throw RedisEndpointError(description: "The store's URL has to begin with redis:// or rediss://.")
         }
@@ -95,7 +95,7 @@ public struct RedisEndpoint: Hashable, Sendable {
 
 extension RedisEndpoint: CustomStringConvertible {
     /// The URL without the password.
-    public var description: String {
+    package var description: String {
         let scheme = usesTLS ? "rediss" : "redis"
         let credentials = password == nil ? "" : "\(user ?? ""):…@"
         let path = database == 0 ? "" : "/\(database)"

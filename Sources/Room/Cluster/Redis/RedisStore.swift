@@ -1,5 +1,5 @@
-public import Logging
-public import MediaTypes
+package import Logging
+package import MediaTypes
 internal import NIOCore
 internal import NIOSSL
 internal import Wire
@@ -8,7 +8,7 @@ internal import Wire
 ///
 /// Only ``enlist(_:)`` and ``beat(_:)`` open the connection, so nothing else waits for it. The cluster's keys must not be
 /// evicted (`maxmemory-policy noeviction`), and its user needs the keys `ng:{CLUSTER*` only.
-public actor RedisStore: ClusterStore {
+package actor RedisStore: ClusterStore {
     private let scriptDeadline: TimeAmount
     private let heartbeatDeadline: TimeAmount
     private let connector: RedisConnector
@@ -29,7 +29,7 @@ public actor RedisStore: ClusterStore {
     ///   - heartbeatDeadline: how long the answer to a heartbeat may take.
     ///   - incidents: counts the times that the store went down.
     /// - Throws: ``RedisEndpointError`` when the file is unusable.
-    public init(
+    package init(
         _ endpoint: RedisEndpoint,
         cluster: ClusterName,
         signer: RecordSigner,
@@ -58,27 +58,27 @@ public actor RedisStore: ClusterStore {
     }
 
     /// Whether requests other than heartbeats are sent.
-    public var isUp: Bool { health.isUp }
+    package var isUp: Bool { health.isUp }
 
     /// Ends the connection. Requests fail from then on.
-    public func close() {
+    package func close() {
         isClosed = true
         connection?.close()
         connection = nil
     }
 
-    public func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation {
+    package func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation {
         try await perform(request, isHeartbeat: true)
     }
 
-    public func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
+    package func beat(_ request: Heartbeat) async throws(StoreError) -> HeartbeatAnswer {
         try await perform(SignedBeat(beat: request, cluster: keys.cluster, signer: signer), isHeartbeat: true)
     }
 
-    public func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await perform(request) }
-    public func detach(_ request: Detach) async throws(StoreError) -> Bool { try await perform(request) }
+    package func attach(_ request: Attach) async throws(StoreError) -> RoomEntry { try await perform(request) }
+    package func detach(_ request: Detach) async throws(StoreError) -> Bool { try await perform(request) }
 
-    public func sweep(_ request: Sweep) async throws(StoreError) -> Int {
+    package func sweep(_ request: Sweep) async throws(StoreError) -> Int {
         var removed = 0
         for part in request.parts(keys) { removed += try await perform(part) }
         return removed

@@ -1,11 +1,11 @@
-public import Wire
+package import Wire
 
 /// Whether the store is used: three failures in a row take it out, and a heartbeat that succeeds brings it back.
 ///
 /// Nobody waits for a store that is known to be down. Heartbeats alone go to it then, about one a second.
-public struct StoreHealth: Hashable, Sendable {
+package struct StoreHealth: Hashable, Sendable {
     /// What a result changed, for the log and for the connection, which is not kept while the store is down.
-    public enum Change: Hashable, Sendable { case wentDown, cameUp }
+    package enum Change: Hashable, Sendable { case wentDown, cameUp }
 
     static let failuresMax = 3
     /// A heartbeat that takes longer comes from a slow store, which a script's deadline of 150 ms would often miss.
@@ -17,17 +17,17 @@ public struct StoreHealth: Hashable, Sendable {
     /// How much the time varies, so that the nodes do not return together.
     static let jitter = 0.3
 
-    public private(set) var isUp = true
+    package private(set) var isUp = true
     private var failures = 0
     /// The fast heartbeats that are still to come.
     private var fastMissing = 0
     private var nextProbe: Instant?
 
-    public init() {}
+    package init() {}
 
     /// Whether a request may be sent. For a store that is down this counts as the probe.
     /// - Parameter random: from 0 up to 1.
-    public mutating func admits(isHeartbeat: Bool, random: Double, at now: Instant) -> Bool {
+    package mutating func admits(isHeartbeat: Bool, random: Double, at now: Instant) -> Bool {
         guard !isUp else { return true }
         guard isHeartbeat, nextProbe.map({ now >= $0 }) ?? true else { return false }
         let factor = 1 + Self.jitter * (2 * random - 1)
@@ -36,7 +36,7 @@ public struct StoreHealth: Hashable, Sendable {
     }
 
     /// A request was answered.
-    public mutating func succeeded(isHeartbeat: Bool, after duration: Interval) -> Change? {
+    package mutating func succeeded(isHeartbeat: Bool, after duration: Interval) -> Change? {
         failures = 0
         guard !isUp, isHeartbeat else { return nil }
         if duration > Self.fastMax {
@@ -51,7 +51,7 @@ public struct StoreHealth: Hashable, Sendable {
     }
 
     /// A request was not answered in time, or the store said that it cannot.
-    public mutating func failed() -> Change? {
+    package mutating func failed() -> Change? {
         failures = min(failures + 1, Self.failuresMax)
         guard isUp, failures == Self.failuresMax else { return nil }
         isUp = false

@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 package import Room
 package import Wire

@@ -1,11 +1,12 @@
-public import MediaTypes
-public import Room
+package import ChannelTypes
+package import MediaTypes
+package import Room
 
 /// The directory of a cluster: its nodes, and which of them have a room.
 ///
 /// It arbitrates, and nothing else: no packet, member or timer of a running call depends on it. Each verb is one step
 /// that may be repeated, and of two numbers the greater wins.
-public protocol ClusterStore: Sendable {
+package protocol ClusterStore: Sendable {
     /// Gives a node that starts its incarnation.
     func enlist(_ request: RegisterNode) async throws(StoreError) -> NodeIncarnation
     /// Keeps a node present, and tells it of the others.
@@ -21,7 +22,7 @@ public protocol ClusterStore: Sendable {
 }
 
 /// Why the store did not answer a request. No call depends on it, so none of these is an error for a client.
-public enum StoreError: Error, Hashable, Sendable {
+package enum StoreError: Error, Hashable, Sendable {
     /// Known to be away: nothing was sent.
     case unavailable
     /// No answer within the deadline. The request may take effect nevertheless.
@@ -38,19 +39,19 @@ public enum StoreError: Error, Hashable, Sendable {
 }
 
 /// The periods of the store's rules, by the store's own clock.
-public enum StoreTimes {
+package enum StoreTimes {
     /// A node without a heartbeat for so long is absent: it gets no new rooms.
-    public static let absentAfterMS: Int64 = 6_000
+    package static let absentAfterMS: Int64 = 6_000
     /// Without any node's heartbeat for so long, the store or its network was away.
-    public static let silentAfterMS: Int64 = 3_000
+    package static let silentAfterMS: Int64 = 3_000
     /// Nobody is absent for so long after the store was away or went on with an older copy.
-    public static let graceMS: Int64 = 12_000
+    package static let graceMS: Int64 = 12_000
     /// A node absent for so long is forgotten.
-    public static let forgottenAfterMS: Int64 = 24 * 3_600_000
+    package static let forgottenAfterMS: Int64 = 24 * 3_600_000
     /// A room that no node prolongs ends after so long.
-    public static let roomLifeMS: Int64 = 24 * 3_600_000
+    package static let roomLifeMS: Int64 = 24 * 3_600_000
     /// The most records in the answer to a heartbeat.
-    public static let changesMax = 64
+    package static let changesMax = 64
     /// The most nodes that one heartbeat forgets.
     static let forgottenMax = 8
     /// A clock that goes back by less does not make a store an older copy of itself.
@@ -60,33 +61,33 @@ public enum StoreTimes {
     static let incarnationStepAfterSilence: Int64 = 16
 }
 
-public struct RegisterNode: Hashable, Sendable {
-    public var node: NodeID
+package struct RegisterNode: Hashable, Sendable {
+    package var node: NodeID
     /// The store's generation if it has none.
-    public var candidate: StoreGeneration
+    package var candidate: StoreGeneration
 
-    public init(node: NodeID, candidate: StoreGeneration) {
+    package init(node: NodeID, candidate: StoreGeneration) {
         self.node = node
         self.candidate = candidate
     }
 }
 
-public struct Heartbeat: Hashable, Sendable {
+package struct Heartbeat: Hashable, Sendable {
     /// With an incarnation that the store assigned.
-    public var instance: NodeInstance
+    package var instance: NodeInstance
     /// `nil` when it did not change since the last heartbeat.
-    public var record: NodeRecord?
+    package var record: NodeRecord?
     /// The store's generation at the last heartbeat; `nil` before the first.
-    public var generation: StoreGeneration?
+    package var generation: StoreGeneration?
     /// The last change that the node knows; 0 for all.
-    public var cursor: Int64
+    package var cursor: Int64
     /// The store's clock in milliseconds since 1970 at the last heartbeat; 0 before the first. A store that knows of no heartbeat as
     /// late as that runs on an older copy, even if no node changed since.
-    public var answeredMS: Int64
+    package var answeredMS: Int64
     /// The store's generation if it has none, or runs on an older copy than the node has seen.
-    public var candidate: StoreGeneration
+    package var candidate: StoreGeneration
 
-    public init(
+    package init(
         instance: NodeInstance,
         record: NodeRecord?,
         generation: StoreGeneration?,
@@ -103,39 +104,39 @@ public struct Heartbeat: Hashable, Sendable {
     }
 }
 
-public struct HeartbeatAnswer: Hashable, Sendable {
-    public struct Change: Hashable, Sendable {
-        public var instance: NodeInstance
-        public var record: NodeRecord
-        public var signature: RecordSignature
+package struct HeartbeatAnswer: Hashable, Sendable {
+    package struct Change: Hashable, Sendable {
+        package var instance: NodeInstance
+        package var record: NodeRecord
+        package var signature: RecordSignature
 
         /// - Parameter signature: what the store found out about the record. Records that never were in a store need none.
-        public init(instance: NodeInstance, record: NodeRecord, signature: RecordSignature = .valid) {
+        package init(instance: NodeInstance, record: NodeRecord, signature: RecordSignature = .valid) {
             self.instance = instance
             self.record = record
             self.signature = signature
         }
     }
 
-    public var generation: StoreGeneration
+    package var generation: StoreGeneration
     /// The number of the last change.
-    public var revision: Int64
+    package var revision: Int64
     /// The last change in this answer. More wait while it is less than ``revision``.
-    public var cursor: Int64
+    package var cursor: Int64
     /// The store's clock in milliseconds since 1970.
-    public var timeMS: Int64
+    package var timeMS: Int64
     /// Nobody is absent before this time of the store's clock.
-    public var graceMS: Int64
+    package var graceMS: Int64
     /// A higher incarnation of the same node exists.
-    public var isFenced = false
+    package var isFenced = false
     /// The store has a record of this incarnation.
-    public var isKnown = false
+    package var isKnown = false
     /// In the order of changes.
-    public var changes: [Change] = []
+    package var changes: [Change] = []
     /// All nodes that are absent.
-    public var absent: Set<NodeID> = []
+    package var absent: Set<NodeID> = []
 
-    public init(generation: StoreGeneration, revision: Int64, cursor: Int64, timeMS: Int64, graceMS: Int64) {
+    package init(generation: StoreGeneration, revision: Int64, cursor: Int64, timeMS: Int64, graceMS: Int64) {
         self.generation = generation
         self.revision = revision
         self.cursor = cursor
@@ -144,60 +145,60 @@ public struct HeartbeatAnswer: Hashable, Sendable {
     }
 }
 
-public struct Attach: Hashable, Sendable {
-    public var room: ChannelName
-    public var instance: NodeInstance
+package struct Attach: Hashable, Sendable {
+    package var room: ChannelName
+    package var instance: NodeInstance
     /// The session if the store knows none.
-    public var session: RoomSession
+    package var session: RoomSession
 
-    public init(room: ChannelName, instance: NodeInstance, session: RoomSession) {
+    package init(room: ChannelName, instance: NodeInstance, session: RoomSession) {
         self.room = room
         self.instance = instance
         self.session = session
     }
 }
 
-public struct Detach: Hashable, Sendable {
-    public var room: ChannelName
-    public var instance: NodeInstance
+package struct Detach: Hashable, Sendable {
+    package var room: ChannelName
+    package var instance: NodeInstance
 
-    public init(room: ChannelName, instance: NodeInstance) {
+    package init(room: ChannelName, instance: NodeInstance) {
         self.room = room
         self.instance = instance
     }
 }
 
-public struct Sweep: Hashable, Sendable {
+package struct Sweep: Hashable, Sendable {
     /// Channels of the node.
-    public var rooms: [ChannelName]
+    package var rooms: [ChannelName]
     /// The highest incarnation of each node that is gone.
-    public var gone: [NodeID: NodeIncarnation]
+    package var gone: [NodeID: NodeIncarnation]
 
-    public init(rooms: [ChannelName], gone: [NodeID: NodeIncarnation]) {
+    package init(rooms: [ChannelName], gone: [NodeID: NodeIncarnation]) {
         self.rooms = rooms
         self.gone = gone
     }
 }
 
 /// What the store knows of a room.
-public struct RoomEntry: Hashable, Sendable {
-    public struct Attachment: Hashable, Sendable {
-        public var incarnation: NodeIncarnation
+package struct RoomEntry: Hashable, Sendable {
+    package struct Attachment: Hashable, Sendable {
+        package var incarnation: NodeIncarnation
         /// The place in the order of attaching, from 1.
-        public var rank: Int
+        package var rank: Int
 
-        public init(incarnation: NodeIncarnation, rank: Int) {
+        package init(incarnation: NodeIncarnation, rank: Int) {
             self.incarnation = incarnation
             self.rank = rank
         }
     }
 
-    public var session: RoomSession
-    public var nodes: [NodeID: Attachment]
+    package var session: RoomSession
+    package var nodes: [NodeID: Attachment]
     /// A higher incarnation of the node that asks is in the room, and nothing was changed.
-    public var isFenced = false
+    package var isFenced = false
 
-    public init(session: RoomSession, nodes: [NodeID: Attachment]) {
+    package init(session: RoomSession, nodes: [NodeID: Attachment]) {
         self.session = session
         self.nodes = nodes
     }

@@ -1,35 +1,35 @@
 internal import JSON
 internal import MediaTypes
-public import Room
+package import Room
 
 /// What a node tells the others about itself, through the store.
-public struct NodeRecord: Hashable, Sendable {
+package struct NodeRecord: Hashable, Sendable {
     /// The most bytes of a record in the store, with its signature.
-    public static let bytesMax = 400
+    package static let bytesMax = 400
     /// How many of them are kept for the signature: see ``RecordSigner``.
     static let signatureBytes = 39
     /// Loads are told in steps of this many per cent, so that a record seldom changes.
-    public static let loadStep = 5
+    package static let loadStep = 5
 
-    public var state: NodeState
-    public var region = ""
-    public var zone = ""
+    package var state: NodeState
+    package var region = ""
+    package var zone = ""
     /// Where clients reach the node's signaling, by which other nodes see that it takes clients of theirs. They are sent where the
     /// node itself says: see ``LinkHello/publicURL``.
-    public var publicURL = ""
+    package var publicURL = ""
     /// Where other nodes reach it.
-    public var linkAddress = ""
-    public var build = ""
+    package var linkAddress = ""
+    package var build = ""
     /// In per cent of what the node can carry, a multiple of ``loadStep``.
-    public private(set) var load = 0
-    public var members = 0
-    public var rooms = 0
+    package private(set) var load = 0
+    package var members = 0
+    package var rooms = 0
 
-    public init(state: NodeState) { self.state = state }
+    package init(state: NodeState) { self.state = state }
 
     /// Rounds the load up to a step. What is above 100 % or no number counts as full.
     /// - Parameter fraction: 1 is as much as the node can carry.
-    public mutating func setLoad(_ fraction: Double) {
+    package mutating func setLoad(_ fraction: Double) {
         guard fraction < 1 else {
             load = 100
             return
@@ -48,7 +48,7 @@ public struct NodeRecord: Hashable, Sendable {
     }
 
     /// The record as JSON with short names; `nil` when it is longer than ``bytesMax`` with a signature.
-    public func encoded() -> String? {
+    package func encoded() -> String? {
         var object: [String: JSONValue] = [
             "s": .string(state.rawValue), "l": .integer(load), "m": .integer(members), "n": .integer(rooms),
         ]
@@ -62,7 +62,7 @@ public struct NodeRecord: Hashable, Sendable {
 
     /// Members of an object that are not known are ignored, because later versions may add some.
     /// - Returns: `nil` when the text is not a record.
-    public init?(encoded text: String) {
+    package init?(encoded text: String) {
         guard text.utf8.count <= Self.bytesMax, let value = try? JSONValue(parsing: Array(text.utf8)),
             let fields = try? JSONFields(value), let state = try? fields.choice("s", as: NodeState.self)
         else { return nil }
@@ -81,7 +81,7 @@ public struct NodeRecord: Hashable, Sendable {
 }
 
 /// A record would have more than ``NodeRecord/bytesMax`` bytes with its signature: its addresses and names are too long.
-public struct RecordTooLong: Error, Hashable, Sendable {}
+package struct RecordTooLong: Error, Hashable, Sendable {}
 
 extension NodeRecord {
     func requireLength() throws(RecordTooLong) {

@@ -2,7 +2,7 @@ internal import Room
 internal import Signatures
 
 /// Whether a node's record in the store is signed with a secret of the cluster.
-public enum RecordSignature: Hashable, Sendable {
+package enum RecordSignature: Hashable, Sendable {
     case valid
     /// There is none: the record is of an earlier build, or of somebody without the secret.
     case missing
@@ -15,7 +15,7 @@ public enum RecordSignature: Hashable, Sendable {
 /// Whoever writes to the store without the cluster's secret can make no record that the nodes accept. The signature is an HMAC with
 /// SHA-256 (RFC 2104), cut to its first 128 bits (RFC 2104 §5), over the cluster's name, the node's run and the record. It is the
 /// last member of the record's JSON, which earlier builds ignore.
-public struct RecordSigner: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+package struct RecordSigner: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// What a signature adds to a record, in bytes: the member `"h"` with 32 hexadecimal digits.
     static let overheadBytes = opening.count + 2 * codeBytes + closing.count - 1
 
@@ -26,7 +26,7 @@ public struct RecordSigner: Sendable, CustomStringConvertible, CustomDebugString
     private let keys: [SignatureKey]
 
     /// - Parameter secrets: those of the cluster that are accepted, the one to sign with first.
-    public init(secrets: [String]) { keys = secrets.map { SignatureKey(hmacSecret: Array($0.utf8)) } }
+    package init(secrets: [String]) { keys = secrets.map { SignatureKey(hmacSecret: Array($0.utf8)) } }
 
     /// The record with its signature.
     /// - Parameter record: a JSON object with members.
@@ -69,7 +69,7 @@ public struct RecordSigner: Sendable, CustomStringConvertible, CustomDebugString
         return code.prefix(codeBytes).flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }
     }
 
-    public var description: String { "record signer (hidden)" }
-    public var debugDescription: String { description }
-    public var customMirror: Mirror { Mirror(self, children: []) }
+    package var description: String { "record signer (hidden)" }
+    package var debugDescription: String { description }
+    package var customMirror: Mirror { Mirror(self, children: []) }
 }

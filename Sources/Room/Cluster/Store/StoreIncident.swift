@@ -1,7 +1,7 @@
 import Synchronization
 
 /// A fault of the store, by what an operator has to look at.
-public enum StoreIncident: String, CaseIterable, Hashable, Sendable {
+package enum StoreIncident: String, CaseIterable, Hashable, Sendable {
     /// It cannot be reached, or is not ready to answer.
     case away
     /// Its answers come too late.
@@ -30,12 +30,12 @@ public enum StoreIncident: String, CaseIterable, Hashable, Sendable {
 }
 
 /// How often each ``StoreIncident`` began, since the start.
-public final class StoreIncidents: Sendable {
+package final class StoreIncidents: Sendable {
     private let counts = Mutex<[StoreIncident: UInt64]>([:])
 
-    public init() {}
+    package init() {}
 
     func note(_ incident: StoreIncident) { counts.withLock { $0[incident, default: 0] += 1 } }
 
-    public func count(of incident: StoreIncident) -> UInt64 { counts.withLock { $0[incident] ?? 0 } }
+    package func count(of incident: StoreIncident) -> UInt64 { counts.withLock { $0[incident] ?? 0 } }
 }

@@ -1,4 +1,4 @@
-internal import Room
+import ChannelTypes
 internal import Wire
 
 /// The keys of a cluster in the store. The hash tags in braces keep the keys of a script in one hash slot.

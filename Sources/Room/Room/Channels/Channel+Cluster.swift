@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 
 // The channel at the other nodes of a cluster.

@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -231,7 +232,7 @@ extension Channel {
             peer: peer,
             channel: name,
             role: participant.role,
-            network: participant.network,
+            network: participant.terms.network,
             agent: participant.agent,
             hasJoined: hasJoined,
             start: earlier ?? context.environment.clock.now().instant

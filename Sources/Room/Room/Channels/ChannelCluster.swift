@@ -1,7 +1,8 @@
-public import MediaTypes
+package import ChannelTypes
+package import MediaTypes
 
 /// The other nodes of a cluster, as the rooms of a node use them. No call waits for a node that does not answer.
-public protocol ChannelCluster: Sendable {
+package protocol ChannelCluster: Sendable {
     /// The node is about to have a channel.
     ///
     /// Nodes that have it tell the node of their members from then on, with ``ChannelUpdate/all(_:_:_:labels:others:)`` first, as this node
@@ -29,7 +30,7 @@ public protocol ChannelCluster: Sendable {
 
 extension ChannelDirectory {
     /// Performs a call about a channel that perhaps only other nodes have. Their members are known here meanwhile.
-    public func withRemoteParticipants<Result: Sendable>(
+    package func withRemoteParticipants<Result: Sendable>(
         of channel: ChannelName,
         _ call: () async throws -> Result
     ) async rethrows -> Result {
@@ -47,23 +48,23 @@ extension ChannelDirectory {
     }
 
     /// The members of a channel by their nodes, those of other nodes too.
-    public func memberCounts(of channel: ChannelName) async -> [NodeIncarnation: Int] {
+    package func memberCounts(of channel: ChannelName) async -> [NodeIncarnation: Int] {
         await withRemoteParticipants(of: channel) { await node.actor(of: channel)?.memberCounts ?? [:] }
     }
 
     /// A node told of a channel. News of a channel that this node does not have is ignored.
     /// - Parameter node: the node that told it. What it says of members of other nodes is ignored.
-    public func received(_ news: ChannelUpdate, of channel: ChannelName, from node: NodeIncarnation) async {
+    package func received(_ news: ChannelUpdate, of channel: ChannelName, from node: NodeIncarnation) async {
         await self.node.actor(of: channel)?.received(news, from: node)
     }
 
     /// A node sent a message of one of its participants. One of an unknown participant is dropped.
-    public func received(_ message: RemoteMessage, of channel: ChannelName, from node: NodeIncarnation) async {
+    package func received(_ message: RemoteMessage, of channel: ChannelName, from node: NodeIncarnation) async {
         await self.node.actor(of: channel)?.received(message, from: node)
     }
 
     /// A node has this one perform its part of a command. The node is told when that is refused.
-    public func received(_ command: ChannelCommand, of channel: ChannelName, from node: NodeIncarnation) async {
+    package func received(_ command: ChannelCommand, of channel: ChannelName, from node: NodeIncarnation) async {
         guard let actor = self.node.actor(of: channel) else {
             cluster?.refuse(command, of: channel, to: node, because: .channelUnknown)
             return
@@ -73,12 +74,12 @@ extension ChannelDirectory {
 
     /// Tells a node all that this one has of a channel, in its place among the other news.
     /// - Returns: `false` when this node does not have the channel.
-    public func tell(_ node: NodeIncarnation, of channel: ChannelName) async -> Bool {
+    package func tell(_ node: NodeIncarnation, of channel: ChannelName) async -> Bool {
         await self.node.actor(of: channel)?.tell(node) ?? false
     }
 
     /// A node does not have a channel any more, or is gone: its members leave.
-    public func lost(_ node: NodeIncarnation, of channel: ChannelName) async {
+    package func lost(_ node: NodeIncarnation, of channel: ChannelName) async {
         await self.node.actor(of: channel)?.lost(node)
     }
 }

@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 
 extension ChannelDirectory {
@@ -8,7 +9,7 @@ extension ChannelDirectory {
     ///
     /// The members' media is measured in that order, as long as there are no more than 512 members in all.
     /// - Parameter count: the most channels.
-    public func busiestChannels(_ count: Int) async -> [ChannelActivity] {
+    package func busiestChannels(_ count: Int) async -> [ChannelActivity] {
         var activities: [ChannelActivity] = []
         var measured = 0
         for name in node.withModel({ $0.busiestChannels(count) }) {

@@ -1,3 +1,4 @@
+package import ChannelTypes
 import Wire
 
 extension ChannelDirectory {
@@ -8,7 +9,7 @@ extension ChannelDirectory {
     ///   ``RoomError/forbidden`` for an initiator that may not ask for it, and what the command's own rules refuse. Nothing has
     ///   changed then.
     @discardableResult
-    public func perform(
+    package func perform(
         _ command: ChannelCommand,
         in channel: ChannelName,
         by initiator: Initiator,
@@ -21,7 +22,7 @@ extension ChannelDirectory {
     /// Performs a command that a participant asks for, on its channel.
     ///
     /// - Throws: as ``perform(_:in:by:session:)`` does; ``RoomError/participantUnknown`` for an unknown participant.
-    public func perform(_ command: ChannelCommand, by id: ParticipantID) async throws(RoomError) {
+    package func perform(_ command: ChannelCommand, by id: ParticipantID) async throws(RoomError) {
         guard let channel = node.actor(of: id) else { throw .participantUnknown }
         _ = try await channel.perform(command, by: .member(id))
     }

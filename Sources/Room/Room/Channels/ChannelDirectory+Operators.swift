@@ -1,7 +1,8 @@
 // Kicks, bans and blocks.
 
+package import ChannelTypes
 import Synchronization
-public import Wire
+package import Wire
 
 extension ChannelDirectory {
     /// The limits in force.
@@ -9,12 +10,12 @@ extension ChannelDirectory {
 
     /// Puts other limits in force. Limits on the members of a channel hold for channels that begin after it. Nobody is removed
     /// who is in already.
-    public func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }
+    package func setLimits(_ limits: RoomLimits) { node.withModel { $0.limits = limits } }
 
     /// Ends all participants of one user in a channel. The user may join again.
     /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
-    public func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
+    package func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
         let ended = await end(.user(clientID), in: channel, .kicked)
         return report(.kicked(clientID, from: channel), after: ended)
     }
@@ -22,7 +23,7 @@ extension ChannelDirectory {
     /// Ends all participants of a channel. Its name can be used again.
     /// - Returns: the participants that ended, with the registrations that observers ended.
     @discardableResult
-    public func terminate(_ channel: ChannelName) async -> [ParticipantID] {
+    package func terminate(_ channel: ChannelName) async -> [ParticipantID] {
         let ended = await end(.all, in: channel, .channelTerminated)
         return report(.terminated(channel), after: ended)
     }
@@ -33,7 +34,7 @@ extension ChannelDirectory {
     /// - Returns: the participants that ended, with the registrations that observers ended.
     /// - Throws: ``RoomError/blocksFull``.
     @discardableResult
-    public func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
+    package func block(_ block: Block) async throws(RoomError) -> [ParticipantID] {
         let now = environment.clock.now()
         // Reported under the lock, so that of two changes the later one is reported last.
         try node.withModel { node throws(RoomError) in
@@ -45,7 +46,7 @@ extension ChannelDirectory {
 
     /// Takes a block that was set at any node of the cluster, or with `nil` lifted. Whom it refuses is refused here as well.
     /// - Returns: `false` when the table of blocks is full: the block ended participants, and does not refuse newcomers.
-    public func take(_ block: Block?, of subject: Block.Subject) async -> Bool {
+    package func take(_ block: Block?, of subject: Block.Subject) async -> Bool {
         let now = environment.clock.now()
         guard let block, !block.isOver(at: now.unixSeconds) else {
             _ = node.withModel { $0.blockLifted(of: subject, at: now) }
@@ -61,7 +62,7 @@ extension ChannelDirectory {
 
     /// Calls an observer for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts. It must not
     /// block or call the rooms.
-    public func onBlockChange(_ observer: @escaping @Sendable (Block.Subject, Block?) -> Void) {
+    package func onBlockChange(_ observer: @escaping @Sendable (Block.Subject, Block?) -> Void) {
         observers.withLock { $0.blocks.append(observer) }
     }
 
@@ -105,7 +106,7 @@ extension ChannelDirectory {
 
     /// Calls an observer for each decision that ends connections, after newcomers are refused. It ends what it holds for
     /// users that are no participants, and returns the identifiers of what it ended. It must not block or call the rooms.
-    public func onDecision(_ observer: @escaping @Sendable (OperatorDecision) -> [ParticipantID]) {
+    package func onDecision(_ observer: @escaping @Sendable (OperatorDecision) -> [ParticipantID]) {
         observers.withLock { $0.decisions.append(observer) }
     }
 
@@ -115,21 +116,21 @@ extension ChannelDirectory {
     /// - Parameters:
     ///   - clientID: `nil` for a client without a name.
     ///   - role: what it would do in the channel.
-    public func blockRefusal(of clientID: String?, in channel: ChannelName, as role: Role) -> RoomError? {
+    package func blockRefusal(of clientID: String?, in channel: ChannelName, as role: Role) -> RoomError? {
         let request = JoinRequest(channel: channel, role: role, clientID: clientID)
         let now = environment.clock.now()
         return node.withModel { $0.blocks.refusal(of: request, at: now) }
     }
 
     /// How long a permission lasts from now on by the rooms' clock; zero or less when it has expired.
-    public func timeLeft(until expiry: AccessExpiry) -> Interval {
-        Interval(nanoseconds: expiry.nanoseconds(from: environment.clock.now()))
+    package func timeLeft(until expiry: AccessExpiry) -> Interval {
+        Interval(nanoseconds: expiry.nanoseconds(from: environment.clock.unixNanoseconds))
     }
 
     /// Lifts a block.
     /// - Returns: whether there was one.
     @discardableResult
-    public func liftBlock(of subject: Block.Subject) async -> Bool {
+    package func liftBlock(of subject: Block.Subject) async -> Bool {
         let now = environment.clock.now()
         return node.withModel { node in
             let isLifted = node.blockLifted(of: subject, at: now)
@@ -139,13 +140,13 @@ extension ChannelDirectory {
     }
 
     /// The block of a subject; `nil` without one.
-    public func block(of subject: Block.Subject) async -> Block? {
+    package func block(of subject: Block.Subject) async -> Block? {
         let now = environment.clock.now()
         return node.withModel { $0.block(of: subject, at: now) }
     }
 
     /// All blocks, in no particular order.
-    public var blocks: [Block] {
+    package var blocks: [Block] {
         get async {
             let now = environment.clock.now()
             return node.withModel { $0.allBlocks(at: now) }
@@ -153,7 +154,7 @@ extension ChannelDirectory {
     }
 
     /// The number of nanoseconds since 1970 UTC by the rooms' clock.
-    public var unixNanoseconds: Int64 { environment.clock.now().unixNanoseconds }
+    package var unixNanoseconds: Int64 { environment.clock.now().unixNanoseconds }
     /// The number of seconds since 1970 UTC by the rooms' clock.
-    public var unixSeconds: Int64 { environment.clock.now().unixSeconds }
+    package var unixSeconds: Int64 { environment.clock.now().unixSeconds }
 }

@@ -1,38 +1,39 @@
-public import MediaTypes
+package import ChannelTypes
+package import MediaTypes
 
 extension ChannelDirectory {
     // MARK: - The node
 
     /// What the node holds.
-    public var counts: RoomCounts {
+    package var counts: RoomCounts {
         get async { node.withModel { $0.counts } }
     }
     /// The share of the media loops' time that is in use, 0…1.
-    public var load: Double { node.withModel { $0.load } }
+    package var load: Double { node.withModel { $0.load } }
     /// Newcomers that were refused, or lost their place before they connected.
-    public var admissions: AdmissionCounts {
+    package var admissions: AdmissionCounts {
         get async { node.withModel { $0.admissions } }
     }
     /// Changes that participants made of themselves beyond their budgets.
-    public var limitedChanges: [ChangeLimit: UInt64] {
+    package var limitedChanges: [ChangeLimit: UInt64] {
         get async { node.withModel { $0.limitedChanges } }
     }
-    public var isDraining: Bool {
+    package var isDraining: Bool {
         get async { node.withModel { $0.joinPolicy.isDraining } }
     }
     /// Who may join, as an operator set it.
-    public var mode: NodeMode {
+    package var mode: NodeMode {
         get async { node.withModel { $0.joinPolicy.mode } }
     }
     /// Who may join: of the set mode and that of a drain the one that admits less.
-    public var modeInForce: NodeMode {
+    package var modeInForce: NodeMode {
         get async { node.withModel { $0.joinPolicy.modeInForce } }
     }
 
     /// Sets who may join.
     /// - Returns: `false` for a mode that admits more than the node's drain does: it would not be in force. It is not set then.
     @discardableResult
-    public func setMode(_ mode: NodeMode) async -> Bool {
+    package func setMode(_ mode: NodeMode) async -> Bool {
         node.withModel { node in
             guard mode >= node.joinPolicy.drainMode else { return false }
             node.joinPolicy.mode = mode
@@ -41,50 +42,50 @@ extension ChannelDirectory {
     }
 
     /// Sets whom the node refuses because it drains. It never takes back a shutdown.
-    public func setDrainStage(_ stage: DrainStage) { node.withModel { $0.joinPolicy.drainStage = stage } }
+    package func setDrainStage(_ stage: DrainStage) { node.withModel { $0.joinPolicy.drainStage = stage } }
 
     /// Sets whether newcomers of channels that no participant of this node is in are refused because another process has this
     /// node's name in the cluster: other nodes would not find these channels here.
-    public func setReplaced(_ isReplaced: Bool) { node.withModel { $0.joinPolicy.isReplaced = isReplaced } }
+    package func setReplaced(_ isReplaced: Bool) { node.withModel { $0.joinPolicy.isReplaced = isReplaced } }
     /// Whether another process has this node's name in the cluster, and takes its place.
-    public var isReplaced: Bool { node.withModel { $0.joinPolicy.isReplaced } }
+    package var isReplaced: Bool { node.withModel { $0.joinPolicy.isReplaced } }
 
     /// Whether everyone who joins a channel is refused, because the node drains, shuts down, or has a mode that says so.
-    public func refusesJoins(to channel: ChannelName) -> Bool {
+    package func refusesJoins(to channel: ChannelName) -> Bool {
         node.withModel { $0.refusesJoins(to: channel) }
     }
 
     /// Whether a resume token names a participant of this node. The token may still be refused.
-    public func hasPlace(forResumeToken token: String) -> Bool {
+    package func hasPlace(forResumeToken token: String) -> Bool {
         guard let token = ResumeToken(token) else { return false }
         return node.withModel { $0.members[token.participant] != nil }
     }
 
     /// All sessions of channels, the oldest first.
-    public var channelSessions: [ChannelSession] {
+    package var channelSessions: [ChannelSession] {
         get async { node.withModel { $0.channelSessions } }
     }
 
     // MARK: - Channels and participants
 
     /// `nil` when the channel does not exist.
-    public func snapshot(of channel: ChannelName) async -> ChannelSnapshot? {
+    package func snapshot(of channel: ChannelName) async -> ChannelSnapshot? {
         await node.actor(of: channel)?.read(\.snapshot)
     }
 
     /// The session of a channel; `nil` without participants.
-    public func channelSession(of channel: ChannelName) async -> ChannelSession? {
+    package func channelSession(of channel: ChannelName) async -> ChannelSession? {
         await node.actor(of: channel)?.read(\.session)
     }
 
     /// The connected members of a channel by role.
-    public func counts(of channel: ChannelName) async -> ChannelCounts {
+    package func counts(of channel: ChannelName) async -> ChannelCounts {
         await node.actor(of: channel)?.read(\.counts) ?? ChannelCounts()
     }
 
     /// The participants with negotiated media, in the order of joining.
     /// - Parameter channel: `nil` for all channels.
-    public func connections(in channel: ChannelName? = nil) async -> [Connection] {
+    package func connections(in channel: ChannelName? = nil) async -> [Connection] {
         if let channel { return await node.actor(of: channel)?.read(\.connections) ?? [] }
         let channels = node.actors
         let connections = await withTaskGroup(of: [(order: UInt64, connection: Connection)].self) { group in
@@ -98,33 +99,33 @@ extension ChannelDirectory {
 
     /// The participants of a channel with negotiated media, and those whose connection is lost and whose place is kept, in
     /// the order of joining.
-    public func places(in channel: ChannelName) async -> [Connection] {
+    package func places(in channel: ChannelName) async -> [Connection] {
         await node.actor(of: channel)?.read(\.places) ?? []
     }
 
     /// `nil` for an unknown participant and one without negotiated media.
-    public func connection(of id: ParticipantID) async -> Connection? {
+    package func connection(of id: ParticipantID) async -> Connection? {
         await node.actor(of: id)?.read { $0.connection(of: id) }
     }
 
     /// The streams that a participant that follows everyone may receive now, in the order of going live; none for any
     /// other participant.
-    public func visibleStreams(to id: ParticipantID) async -> [VisibleStream] {
+    package func visibleStreams(to id: ParticipantID) async -> [VisibleStream] {
         await node.actor(of: id)?.read { $0.visibleStreams(to: id) } ?? []
     }
 
     /// The profile of a channel; `nil` without participants.
-    public func profile(of channel: ChannelName) async -> ChannelProfile? {
+    package func profile(of channel: ChannelName) async -> ChannelProfile? {
         await node.actor(of: channel)?.read { $0.session == nil ? nil : $0.profile }
     }
 
     /// The app whose tokens admit to a channel; `nil` for none.
-    public func app(of channel: ChannelName) async -> String? {
+    package func app(of channel: ChannelName) async -> String? {
         await node.actor(of: channel)?.read(\.app)
     }
 
     /// - Throws: ``RoomError/appMismatch`` when the channel is another app's.
-    public func checkApp(_ app: String?, of channel: ChannelName) async throws(RoomError) {
+    package func checkApp(_ app: String?, of channel: ChannelName) async throws(RoomError) {
         guard app != nil else { return }
         let isMismatched = await withRemoteParticipants(of: channel) {
             await node.actor(of: channel)?.read { $0.isAppMismatched(app) } ?? false
@@ -135,7 +136,7 @@ extension ChannelDirectory {
     /// The filters of a scope in the order of evaluation.
     ///
     /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
-    public func filters(of scope: FilterScope, in channel: ChannelName) async throws(RoomError) -> [ForwardingFilter] {
+    package func filters(of scope: FilterScope, in channel: ChannelName) async throws(RoomError) -> [ForwardingFilter] {
         guard let actor = node.actor(of: channel) else { throw .channelUnknown }
         return try await actor.read { model throws(RoomError) in try model.filters(of: scope) }
     }
@@ -143,7 +144,7 @@ extension ChannelDirectory {
     /// What the connections of a user that receive are subscribed to, in the order of joining.
     ///
     /// - Throws: ``RoomError/channelUnknown``, ``RoomError/participantUnknown``.
-    public func subscriptions(
+    package func subscriptions(
         of user: String,
         in channel: ChannelName
     ) async throws(RoomError) -> [ConnectionSubscription] {
@@ -152,7 +153,7 @@ extension ChannelDirectory {
     }
 
     /// A participant's media as it is now; `nil` for an unknown participant and one without negotiated media.
-    public func statistics(of id: ParticipantID) async -> PeerStatistics? {
+    package func statistics(of id: ParticipantID) async -> PeerStatistics? {
         await node.actor(of: id)?.statistics(of: id)
     }
 
@@ -165,7 +166,7 @@ extension ChannelDirectory {
     /// - Parameters:
     ///   - network: the listener's network.
     ///   - app: the app whose token admitted it; `nil` without such a token.
-    public func listen(
+    package func listen(
         to channel: ChannelName,
         from network: ClientNetwork = .unknown,
         app: String? = nil
@@ -176,5 +177,5 @@ extension ChannelDirectory {
     }
 
     /// Removes a listener. Does nothing when it has left already.
-    public func stopListening(_ id: ListenerID) async { await node.actor(of: id)?.stopListening(id) }
+    package func stopListening(_ id: ListenerID) async { await node.actor(of: id)?.stopListening(id) }
 }

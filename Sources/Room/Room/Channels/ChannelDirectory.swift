@@ -1,23 +1,24 @@
-public import MediaTypes
+package import ChannelTypes
+package import MediaTypes
 import Synchronization
-public import Wire
+package import Wire
 
 /// The channels of one node. Signaling and the admin API call it, and it forwards each call to the channel's actor.
 ///
 /// Each channel is its own actor on a control loop, so calls about different channels do not wait for each other.
-public final class ChannelDirectory: Sendable {
+package final class ChannelDirectory: Sendable {
     /// A newcomer's reserved place, with the node's side of the media negotiation.
-    public struct Reservation: Sendable {
-        public let participant: ParticipantID
-        public let resource: ResourceID
+    package struct Reservation: Sendable {
+        package let participant: ParticipantID
+        package let resource: ResourceID
         /// The client identifier of the member whose place it takes; `nil` for a newcomer.
-        public let resumedClientID: String?
+        package let resumedClientID: String?
         /// The channel's session.
-        public let channelSession: ChannelSessionID
-        public let peer: PeerID
-        public let local: LocalTransport
+        package let channelSession: ChannelSessionID
+        package let peer: PeerID
+        package let local: LocalTransport
         /// `nil` unless it was asked for and the loop has a TURN server.
-        public var turn: TURNAccess?
+        package var turn: TURNAccess?
         let location: MediaLocation
         /// Bit/s that it may publish; `nil` for no limit.
         let publishBitsPerSecondMax: Int?
@@ -30,29 +31,29 @@ public final class ChannelDirectory: Sendable {
 
     /// The negotiated state of one active participant. Over WHIP and WHEP it is the resource that the client's requests
     /// address.
-    public struct Resource: Sendable {
-        public let participant: ParticipantID
-        public let peer: PeerID
-        public let channel: ChannelName
-        public let role: Role
+    package struct Resource: Sendable {
+        package let participant: ParticipantID
+        package let peer: PeerID
+        package let channel: ChannelName
+        package let role: Role
         /// The media sections in the order of the description.
-        public let mids: [MID]
+        package let mids: [MID]
         /// The kind of the first media section.
-        public let firstMediaKind: MediaKind
+        package let firstMediaKind: MediaKind
         /// The owner; `nil` for a resource that was created without a token.
-        public internal(set) var owner: OwnerProof?
+        package internal(set) var owner: OwnerProof?
         /// The path of the endpoint that created it, as in the URL. A newly signed URL has the same.
-        public let endpointPath: String?
-        public internal(set) var local: LocalTransport
-        public internal(set) var remoteCredentials: ICECredentials
+        package let endpointPath: String?
+        package internal(set) var local: LocalTransport
+        package internal(set) var remoteCredentials: ICECredentials
         /// Changes with every ICE restart.
-        public internal(set) var iceVersion: ICEVersion
+        package internal(set) var iceVersion: ICEVersion
         var isRestarting = false
         let location: MediaLocation
     }
 
     /// An event for logs, webhooks and statistics. It holds no secrets.
-    public enum Event: Sendable {
+    package enum Event: Sendable {
         case joined(ParticipantInfo)
         /// The transport came up.
         case connected(ParticipantInfo)
@@ -69,19 +70,19 @@ public final class ChannelDirectory: Sendable {
     }
 
     /// Who an event is about, for the log.
-    public struct ParticipantInfo: Hashable, Sendable {
-        public let participant: ParticipantID
-        public let peer: PeerID
-        public let channel: ChannelName
-        public let role: Role
-        public let network: ClientNetwork
-        public let agent: ClientAgent
+    package struct ParticipantInfo: Hashable, Sendable {
+        package let participant: ParticipantID
+        package let peer: PeerID
+        package let channel: ChannelName
+        package let role: Role
+        package let network: ClientNetwork
+        package let agent: ClientAgent
         /// Whether its media was negotiated. Before, it has a place only.
-        public internal(set) var hasJoined: Bool
+        package internal(set) var hasJoined: Bool
         /// When it joined, or got its place.
         let start: Instant
         /// The time from the join to the event.
-        public internal(set) var duration = Interval.zero
+        package internal(set) var duration = Interval.zero
     }
 
     /// The result of a newcomer's negotiation.
@@ -117,7 +118,7 @@ public final class ChannelDirectory: Sendable {
     ///     global pool.
     ///   - cluster: the other nodes; `nil` for a node without any.
     ///   - onEvent: called on the channels' executors, in order for each channel. It must not block.
-    public init(
+    package init(
         planes: [any MediaPlane],
         node incarnation: NodeIncarnation = .standalone,
         limits: RoomLimits = RoomLimits(),
@@ -145,7 +146,7 @@ public final class ChannelDirectory: Sendable {
     ///
     /// `id` is a new identifier for ``JoinRequest/id``. `session` is the session that the newcomer will be in, unless
     /// it ends before. `counts` are the connected members; `members` includes those that are not connected yet.
-    public func joinContext(
+    package func joinContext(
         of channel: ChannelName
     ) async -> (
         id: ParticipantID, session: ChannelSessionID, counts: ChannelCounts, members: Int, decoders: VideoDecoders
@@ -161,7 +162,7 @@ public final class ChannelDirectory: Sendable {
 
     /// Reserves a place for a newcomer. It is followed by
     /// ``activate(_:remote:receive:send:slots:data:firstMediaKind:mids:owner:endpointPath:)`` or ``cancel(_:)``.
-    public func reserve(_ request: JoinRequest) async throws(RoomError) -> Reservation {
+    package func reserve(_ request: JoinRequest) async throws(RoomError) -> Reservation {
         while true {
             if let reservation = try await actor(of: request.channel).reserve(request) { return reservation }
         }
@@ -175,7 +176,7 @@ public final class ChannelDirectory: Sendable {
     }
 
     /// Releases a place whose media could not be negotiated.
-    public func cancel(_ reservation: Reservation) async {
+    package func cancel(_ reservation: Reservation) async {
         await end(reservation, reason: .setupFailed)
     }
 
@@ -192,7 +193,7 @@ public final class ChannelDirectory: Sendable {
     ///   - endpointPath: the path of the WHIP or WHEP endpoint, as in the URL.
     /// - Throws: ``RoomError/endedDuringSetup`` when it has ended, ``RoomError/media(_:)`` when the media plane
     ///   refuses. The place is released in both cases.
-    public func activate(
+    package func activate(
         _ reservation: Reservation,
         remote: RemoteTransport,
         receive: [ReceiveTrackParameters] = [],
@@ -220,7 +221,7 @@ public final class ChannelDirectory: Sendable {
     }
 
     /// Whether the node holds nothing.
-    public var isEmpty: Bool {
+    package var isEmpty: Bool {
         get async { node.isEmpty }
     }
 
@@ -228,13 +229,13 @@ public final class ChannelDirectory: Sendable {
 
     /// Handles the channels' deadlines: the ends of participants' lifetimes, setup timeouts and updates of every
     /// minute. To be called once a second.
-    public func tick() async {
+    package func tick() async {
         let now = context.environment.clock.now()
         await tick(at: now.instant, unixNanoseconds: now.unixNanoseconds)
     }
 
     /// ``tick()`` at a given time of the rooms' clock.
-    public func tick(at instant: Instant, unixNanoseconds: Int64) async {
+    package func tick(at instant: Instant, unixNanoseconds: Int64) async {
         let now = RoomTime(instant: instant, unixNanoseconds: unixNanoseconds)
         let due = node.actors(dueAt: now.second)
         await withDiscardingTaskGroup { group in
@@ -246,11 +247,11 @@ public final class ChannelDirectory: Sendable {
     ///
     /// It does not wait for answers. A plane that has not answered the previous call gets no newcomers until it
     /// answers.
-    public func sampleLoads() async { await loadMonitor.sample() }
+    package func sampleLoads() async { await loadMonitor.sample() }
 
     /// One function for each control loop. It waits there as a client's join does: in the queue of a channel, once for each of
     /// its steps, and calls its argument after each. It changes nothing. On a loop that serves nobody it returns late or never.
-    public var controlLoopProbes: [@Sendable (@Sendable () -> Void) async -> Void] {
+    package var controlLoopProbes: [@Sendable (@Sendable () -> Void) async -> Void] {
         let context = context
         var probes: [@Sendable (@Sendable () -> Void) async -> Void] = []
         for name in context.executors.nameOnEachLoop {
@@ -266,15 +267,15 @@ public final class ChannelDirectory: Sendable {
     // MARK: - Shutdown
 
     /// Refuses newcomers and listeners from now on, for good. Present ones stay.
-    public func startDraining() async { node.withModel { $0.joinPolicy.stop() } }
+    package func startDraining() async { node.withModel { $0.joinPolicy.stop() } }
 
     /// Ends every participant and listener with ``EndReason/shutdown``. It does not stop newcomers.
-    public func endAll() async {
+    package func endAll() async {
         for channel in node.actors { await channel.shutdown() }
     }
 
     /// Ends every participant and listener. Returns when the media planes have removed all peers.
-    public func shutdown() async {
+    package func shutdown() async {
         await startDraining()
         await endAll()
         await settle()
@@ -286,7 +287,7 @@ public final class ChannelDirectory: Sendable {
     }
 
     /// Waits until the media planes have performed all commands so far and answered all requests.
-    public func settle() async {
+    package func settle() async {
         var isSettled = false
         while !isSettled {
             isSettled = await !loadMonitor.settle()

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The executors that the actors of channels run on.
 ///
 /// With control loops, each channel is pinned to one of them by its name. Without any, each channel has its own serial

@@ -1,8 +1,9 @@
+package import ChannelTypes
 import Synchronization
-public import Wire
+package import Wire
 
 /// An event for a participant's signaling.
-public enum ParticipantEvent: Sendable {
+package enum ParticipantEvent: Sendable {
     /// ``ChannelDirectory/visibleStreams(to:)`` has changed. Several changes may be one event.
     case subscriptionsChanged
     /// Its transport is up. Its notifications follow.
@@ -20,26 +21,26 @@ public enum ParticipantEvent: Sendable {
 }
 
 /// The events of one participant in order, for one reader. It ends after ``ParticipantEvent/ended(_:)``.
-public struct ParticipantEvents: AsyncSequence, Sendable {
-    public typealias Element = ParticipantEvent
-    public typealias Failure = Never
+package struct ParticipantEvents: AsyncSequence, Sendable {
+    package typealias Element = ParticipantEvent
+    package typealias Failure = Never
     let mailbox: ParticipantMailbox
     /// `nil` for events that last as long as their participant.
     var participant: ParticipantID?
 
-    public struct AsyncIterator: AsyncIteratorProtocol {
+    package struct AsyncIterator: AsyncIteratorProtocol {
         let mailbox: ParticipantMailbox
         var arrivals: AsyncStream<Void>.AsyncIterator
 
         /// `nil` after the last event, or when the calling task is cancelled.
-        public mutating func next() async -> ParticipantEvent? {
+        package mutating func next() async -> ParticipantEvent? {
             while true {
                 if let event = mailbox.takeFirst() { return event }
                 guard await arrivals.next(isolation: #isolation) != nil else { return mailbox.takeFirst() }
             }
         }
     }
-    public func makeAsyncIterator() -> AsyncIterator {
+    package func makeAsyncIterator() -> AsyncIterator {
         AsyncIterator(mailbox: mailbox, arrivals: mailbox.arrivals.makeAsyncIterator())
     }
 }

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// Session identifiers that were given out before the channel had a session.
 struct PendingSessionIDs: Sendable {
     /// The most channels; beyond it the oldest entry is removed.

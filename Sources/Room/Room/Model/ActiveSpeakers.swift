@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The members of a channel's session that are in focus: those that were fixed, then those that spoke last.
 ///
 /// Members that speak rank before silent ones. Among speaking members the one that started last ranks first, among

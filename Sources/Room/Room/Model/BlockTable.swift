@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The users and streams that operators refuse. The table is bounded, and expired blocks make room for new ones.
 struct BlockTable: Sendable {
     /// The maximum number of blocks.

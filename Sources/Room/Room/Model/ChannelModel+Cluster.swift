@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 import Wire
 
@@ -80,7 +81,7 @@ extension ChannelModel {
         participantOfPeer[participant.peer] = participant.id
         participants[participant.id] = participant
         state.remote.add(participant)
-        fixApp(participant.app)
+        fixApp(participant.terms.app)
     }
 
     private mutating func update(_ before: Participant, to record: MemberRecord, into effects: inout [Effect]) {
@@ -167,11 +168,11 @@ extension ChannelModel {
         if let time { departureFound(at: time, from: participant.location.node) }
         _ = participants.removeValue(forKey: id)
         participantOfPeer[participant.peer] = nil
-        let bundleMembers = state.bundles[participant.bundle] ?? []
+        let bundleMembers = state.bundles[participant.terms.bundle] ?? []
         state.remove(participant)
         state.remote.remove(participant)
         var effects: [Effect] = []
-        if participant.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
+        if participant.terms.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
         if participant.isConnected { announceGone(participant, bundleMembers, departure, into: &effects) }
         if participant.isActive { changed(into: &effects) }
         return effects.ofOtherNodes + othersLeft()

@@ -1,6 +1,7 @@
 // Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts, changes that wait
 // for a budget, and updates of every minute.
 
+package import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -20,12 +21,12 @@ extension ChannelModel {
         }
         var effects: [Effect] = []
         for id in lifetimeDeadlines.due(through: now.second) {
-            participants[id]?.lifetimeEndSecond = nil
+            participants[id]?.deadlines.lifetimeEnd = nil
             effects += left(id, reason: .lifetimeExpired)
         }
         for id in expiryDeadlines.due(through: now.second) { expiryDue(id, into: &effects) }
         for id in setupDeadlines.due(through: now.second) {
-            participants[id]?.setupSecond = nil
+            participants[id]?.deadlines.setup = nil
             guard let participant = participants[id] else { continue }
             if participant.isActive {
                 effects.append(.checkTransport(id, participant.peer, location: participant.location))
@@ -47,10 +48,10 @@ extension ChannelModel {
     }
 
     private mutating func update(_ id: ParticipantID, into effects: inout [Effect]) {
-        guard let participant = participants[id], let second = participant.updateSecond else { return }
+        guard let participant = participants[id], let second = participant.deadlines.update else { return }
         // After a gap in time one update, not one for each minute of the gap.
         let next = (second + Self.updateSeconds > now.second ? second : now.second) + Self.updateSeconds
-        participants[id]?.updateSecond = updateDeadlines.insert(id, order: participant.order, at: next)
+        participants[id]?.deadlines.update = updateDeadlines.insert(id, order: participant.order, at: next)
         let isPrivate = state.members.count > Self.updatesSharedMembersMax
         announceUpdated(participant, isPrivate: isPrivate, into: &effects)
     }
@@ -58,16 +59,16 @@ extension ChannelModel {
     /// Ends a participant whose token has expired, or warns it before.
     private mutating func expiryDue(_ id: ParticipantID, into effects: inout [Effect]) {
         guard var participant = participants[id], let expiry = participant.expiry else { return }
-        participant.expirySecond = nil
-        let remaining = expiry.nanoseconds(from: now)
+        participant.deadlines.expiry = nil
+        let remaining = expiry.nanoseconds(from: now.unixNanoseconds)
         guard remaining > 0 else {
             participants[id] = participant
             effects += left(id, reason: .tokenExpired)
             return
         }
         // The real-time clock may have been set back since the deadline was scheduled.
-        if !participant.isExpiryAnnounced, remaining <= Self.nanoseconds(expiry.warningSeconds) {
-            participant.isExpiryAnnounced = true
+        if !participant.deadlines.isExpiryAnnounced, remaining <= Self.nanoseconds(expiry.warningSeconds) {
+            participant.deadlines.isExpiryAnnounced = true
             effects.append(.notify(.accessExpires(unixSeconds: expiry.unixSeconds), to: [id]))
         }
         scheduleExpiry(&participant)
@@ -97,23 +98,23 @@ extension ChannelModel {
 
     /// Replaces a participant's expiry. It is warned again.
     mutating func replaceExpiry(of participant: inout Participant, by expiry: AccessExpiry?) {
-        if let second = participant.expirySecond { expiryDeadlines.cancel(order: participant.order, at: second) }
-        participant.expirySecond = nil
+        if let second = participant.deadlines.expiry { expiryDeadlines.cancel(order: participant.order, at: second) }
+        participant.deadlines.expiry = nil
         participant.expiry = expiry
-        participant.isExpiryAnnounced = false
+        participant.deadlines.isExpiryAnnounced = false
         if participant.isConnected { scheduleExpiry(&participant) }
     }
 
     /// Schedules the warning of a connected participant, or after it the end.
     private mutating func scheduleExpiry(_ participant: inout Participant) {
         guard let expiry = participant.expiry else { return }
-        let warning = participant.isExpiryAnnounced ? 0 : Self.nanoseconds(expiry.warningSeconds)
-        let wait = max(expiry.nanoseconds(from: now), 0)
+        let warning = participant.deadlines.isExpiryAnnounced ? 0 : Self.nanoseconds(expiry.warningSeconds)
+        let wait = max(expiry.nanoseconds(from: now.unixNanoseconds), 0)
         let (instant, overflows) = now.instant.nanoseconds.addingReportingOverflow(max(wait - warning, 0))
         guard !overflows else { return }
         // The first whole second that is not before the instant.
         let second = instant / 1_000_000_000 + (instant % 1_000_000_000 > 0 ? 1 : 0)
-        participant.expirySecond = expiryDeadlines.insert(participant.id, order: participant.order, at: second)
+        participant.deadlines.expiry = expiryDeadlines.insert(participant.id, order: participant.order, at: second)
     }
 
     /// Clamped to 64 bits.
@@ -125,11 +126,11 @@ extension ChannelModel {
     /// Schedules the updates, the end of the lifetime and the expiry of a participant that connected.
     mutating func scheduleDeadlines(_ participant: inout Participant) {
         let (id, order) = (participant.id, participant.order)
-        participant.updateSecond = updateDeadlines.insert(id, order: order, at: now.second + Self.updateSeconds)
+        participant.deadlines.update = updateDeadlines.insert(id, order: order, at: now.second + Self.updateSeconds)
         scheduleExpiry(&participant)
-        guard let seconds = participant.lifetimeSeconds else { return }
+        guard let seconds = participant.terms.lifetimeSeconds else { return }
         let (end, overflows) = now.second.addingReportingOverflow(seconds)
-        if !overflows { participant.lifetimeEndSecond = lifetimeDeadlines.insert(id, order: order, at: end) }
+        if !overflows { participant.deadlines.lifetimeEnd = lifetimeDeadlines.insert(id, order: order, at: end) }
     }
 
     /// Starts the setup timeout: of the participant's answer before its activation, of its transport after.
@@ -138,19 +139,21 @@ extension ChannelModel {
         let seconds = max(limits.unansweredTimeout.components.seconds, 1)
         let (end, overflows) = now.second.addingReportingOverflow(seconds)
         guard !overflows else { return }
-        participant.setupSecond = setupDeadlines.insert(participant.id, order: participant.order, at: end)
+        participant.deadlines.setup = setupDeadlines.insert(participant.id, order: participant.order, at: end)
     }
 
     mutating func cancelSetupTimeout(_ participant: inout Participant) {
-        guard let second = participant.setupSecond else { return }
+        guard let second = participant.deadlines.setup else { return }
         setupDeadlines.cancel(order: participant.order, at: second)
-        participant.setupSecond = nil
+        participant.deadlines.setup = nil
     }
 
     mutating func cancelDeadlines(_ participant: Participant) {
-        if let second = participant.updateSecond { updateDeadlines.cancel(order: participant.order, at: second) }
-        if let second = participant.lifetimeEndSecond { lifetimeDeadlines.cancel(order: participant.order, at: second) }
-        if let second = participant.expirySecond { expiryDeadlines.cancel(order: participant.order, at: second) }
+        if let second = participant.deadlines.update { updateDeadlines.cancel(order: participant.order, at: second) }
+        if let second = participant.deadlines.lifetimeEnd {
+            lifetimeDeadlines.cancel(order: participant.order, at: second)
+        }
+        if let second = participant.deadlines.expiry { expiryDeadlines.cancel(order: participant.order, at: second) }
         if let second = participant.resumption?.interruption?.deadlineSecond {
             graceDeadlines.cancel(order: participant.order, at: second)
         }

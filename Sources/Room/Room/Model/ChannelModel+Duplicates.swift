@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -29,16 +30,16 @@ extension ChannelModel {
     ) -> [ParticipantID] {
         guard let user, user.isProven, let ids = state.identities[user] else { return [] }
         return ids.compactMap { participants[$0] }.filter { other in
-            let (negotiated, isInBundle) = (other.negotiatedRole, other.bundle.id == bundleID)
+            let (negotiated, isInBundle) = (other.terms.negotiatedRole, other.terms.bundle.id == bundleID)
             let isSame = negotiated.publishes && role.publishes || negotiated.watches && role.watches
-            return isSame && !(isInBundle && (other.options?.source ?? .camera) != source)
+            return isSame && !(isInBundle && (other.terms.options?.source ?? .camera) != source)
         }
         .sorted { $0.order < $1.order }.map(\.id)
     }
 
     /// Whether a newcomer is a duplicate of these members because both publish, and not because both watch.
     func conflictsByPublishingOnly(_ request: JoinRequest, with duplicates: [ParticipantID]) -> Bool {
-        !request.role.watches || duplicates.allSatisfy { participants[$0]?.negotiatedRole.watches != true }
+        !request.role.watches || duplicates.allSatisfy { participants[$0]?.terms.negotiatedRole.watches != true }
     }
 
     /// A newcomer replaces duplicates that never connected, so that a user has one newcomer at a time.
@@ -51,12 +52,12 @@ extension ChannelModel {
 
     /// A newcomer that is connected replaces the members that it is a duplicate of. The user never goes offline.
     mutating func replaceDuplicates(of newcomer: Participant, into effects: inout [Effect]) {
-        guard (newcomer.duplicateUsers ?? limits.duplicateUsers) == .replace else { return }
+        guard (newcomer.terms.duplicateUsers ?? limits.duplicateUsers) == .replace else { return }
         let duplicates = duplicates(
-            user: newcomer.user,
-            role: newcomer.negotiatedRole,
-            bundleID: newcomer.bundle.id,
-            source: newcomer.options?.source ?? .camera
+            user: newcomer.terms.user,
+            role: newcomer.terms.negotiatedRole,
+            bundleID: newcomer.terms.bundle.id,
+            source: newcomer.terms.options?.source ?? .camera
         )
         for id in duplicates where id != newcomer.id {
             guard let other = participants[id], other.order < newcomer.order else { continue }

@@ -1,3 +1,5 @@
+package import ChannelTypes
+
 // Forwarding filters. A blocked slot stays negotiated and plays nothing.
 
 extension ChannelModel {

@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 package import Wire
 
@@ -67,7 +68,7 @@ extension ChannelModel {
         if let decodedVideo { state.decoders.add(1, decodedVideo) }
         scheduleSetupTimeout(&participant)
         participants[id] = participant
-        participants[id]?.activate(participant.negotiatedRole.publishes ? publications : [])
+        participants[id]?.activate(participant.terms.negotiatedRole.publishes ? publications : [])
         if !hasEventReader { participants[id]?.receivesNotifications = false }
         var effects: [Effect] = []
         // A new connection that takes a place may publish other tracks.
@@ -77,7 +78,7 @@ extension ChannelModel {
             viewers[id]?.isActive = true
             viewers[id]?.setFollowedSlots(slots)
             startFollowing(participant)
-            if let spotlight = participant.spotlight {
+            if let spotlight = participant.terms.spotlight {
                 state.session?.speakers.joined(with: spotlight)
                 updateFocus(into: &effects)
             }
@@ -94,7 +95,7 @@ extension ChannelModel {
 
     private mutating func startFollowing(_ participant: Participant) {
         let (id, order) = (participant.id, participant.order)
-        switch participant.following {
+        switch participant.terms.following {
         case .currentPublisher:
             state.followersOfCurrent.insert(id, order: order)
         case .participant(let target):
@@ -118,7 +119,9 @@ extension ChannelModel {
         let others = participant.receivesNotifications ? membersAnnounced(to: participant) : []
         state.connected.insert(id, order: order)
         if participant.receivesNotifications { state.notified.insert(id, order: order) }
-        if participant.receivesNotifications, participant.options != nil { state.extended.insert(id, order: order) }
+        if participant.receivesNotifications, participant.terms.options != nil {
+            state.extended.insert(id, order: order)
+        }
         state.counts.add(1, participant.role)
         if participant.role.publishes { wentLive(participant, into: &effects) }
         if let session = state.session, !session.isAnnounced {
@@ -155,11 +158,11 @@ extension ChannelModel {
         participantOfPeer[participant.peer] = nil
         viewers[id] = nil
         cancelDeadlines(participant)
-        if participant.user == nil { state.session?.holds.forget(participant.member.clientID) }
-        let bundleMembers = state.bundles[participant.bundle] ?? []
+        if participant.terms.user == nil { state.session?.holds.forget(participant.member.clientID) }
+        let bundleMembers = state.bundles[participant.terms.bundle] ?? []
         state.remove(participant)
         var effects: [Effect] = []
-        if participant.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
+        if participant.terms.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
         // During setup the caller of `setupCompleted` ends the peer.
         if participant.isActive, !reason.isOfTransport {
             effects.append(.removePeer(participant.peer, location: participant.location))

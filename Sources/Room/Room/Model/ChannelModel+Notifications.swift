@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -12,7 +13,7 @@ extension ChannelModel {
 
     /// The connected members that a newcomer is notified of.
     mutating func membersAnnounced(to newcomer: Participant) -> [Member] {
-        let bundleMembers = state.bundles[newcomer.bundle] ?? []
+        let bundleMembers = state.bundles[newcomer.terms.bundle] ?? []
         workDone += state.connected.count
         return state.connected.compactMap { id in
             guard !bundleMembers.contains(id), let participant = participants[id], participant.isAnnounced
@@ -22,7 +23,7 @@ extension ChannelModel {
     }
 
     func bundleMembers(of participant: Participant) -> Set<ParticipantID> {
-        state.bundles[participant.bundle] ?? []
+        state.bundles[participant.terms.bundle] ?? []
     }
 
     mutating func announceCreated(_ participant: Participant, others: [Member], into effects: inout [Effect]) {
@@ -56,7 +57,7 @@ extension ChannelModel {
     /// Notifies others of a connected participant, unless nobody is to know of it: in an interactive channel only hosts
     /// are announced.
     mutating func announce(_ participant: Participant, into effects: inout [Effect]) {
-        guard participant.announces, profile == .communication || participant.role.publishes,
+        guard participant.terms.announces, profile == .communication || participant.role.publishes,
             let report = report(on: participant)
         else { return }
         participants[participant.id]?.isAnnounced = true
@@ -143,7 +144,7 @@ extension ChannelModel {
         isFocused: Bool,
         into effects: inout [Effect]
     ) {
-        guard let participant = participants[id], participant.announces else { return }
+        guard let participant = participants[id], participant.terms.announces else { return }
         // The participant itself is notified too.
         let notified = notified(except: bundleMembers(of: participant).subtracting([id]))
         guard !notified.isEmpty else { return }
@@ -198,7 +199,7 @@ extension ChannelModel {
     /// Only the participant itself is told: a member with the channel extension, or the reader of a session's events.
     func tellOfQuality(of participant: Participant, into effects: inout [Effect]) {
         let readsSession = [.whip, .whep].contains(participant.agent.signaling)
-        guard readsSession || participant.receivesNotifications && participant.options != nil else { return }
+        guard readsSession || participant.receivesNotifications && participant.terms.options != nil else { return }
         effects.append(.notify(.networkQuality(participant.quality), to: [participant.id]))
     }
 

@@ -1,3 +1,4 @@
+package import ChannelTypes
 import MediaTypes
 package import Wire
 
@@ -46,7 +47,7 @@ extension ChannelModel {
         var (changed, effects) = ([ParticipantID](), [Effect]())
         for id in ids {
             guard let participant = participants[id] else { continue }
-            guard participant.role.publishes || participant.negotiatedRole == .sendrecv else { continue }
+            guard participant.role.publishes || participant.terms.negotiatedRole == .sendrecv else { continue }
             // One that is interrupted or setting up may become host by itself once it is connected.
             guard !participant.role.publishes, participant.isActive else {
                 refusal = nil
@@ -72,7 +73,7 @@ extension ChannelModel {
         changeHold(of: user) { $0.isAudience = true }
         var (changed, effects) = ([ParticipantID](), [Effect]())
         // First those that end, so that the user goes offline as one that became audience.
-        for id in ids where participants[id]?.negotiatedRole == .sendonly {
+        for id in ids where participants[id]?.terms.negotiatedRole == .sendonly {
             effects += left(id, reason: .madeAudience)
             changed.append(id)
         }

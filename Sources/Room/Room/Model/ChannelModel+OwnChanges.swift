@@ -1,3 +1,4 @@
+import ChannelTypes
 import Wire
 
 // Changes that members make of themselves: their mutes, roles and metadata. One request is cheap, and telling a channel of it

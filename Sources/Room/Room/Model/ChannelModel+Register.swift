@@ -1,3 +1,4 @@
+import ChannelTypes
 package import MediaTypes
 
 // What holds for the whole channel at all nodes.

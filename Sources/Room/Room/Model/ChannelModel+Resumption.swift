@@ -1,3 +1,4 @@
+package import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -129,13 +130,13 @@ extension ChannelModel {
 
     /// Whether a newcomer is a participant's user. A client that does not choose a name again keeps it.
     private func isUser(of participant: Participant, _ request: JoinRequest) -> Bool {
-        participant.user == request.user || request.user == nil && participant.user?.origin == .chosen
+        participant.terms.user == request.user || request.user == nil && participant.terms.user?.origin == .chosen
     }
 
     private func canResume(_ participant: Participant, _ request: JoinRequest) -> Bool {
         let end = participant.resumption?.interruption?.endSecond ?? .max
         return !participant.isRemote && participant.isConnected && now.second < end
-            && participant.negotiatedRole == request.role && participant.following == request.following
+            && participant.terms.negotiatedRole == request.role && participant.terms.following == request.following
             && (request.mayPublish || !participant.role.publishes)
     }
 

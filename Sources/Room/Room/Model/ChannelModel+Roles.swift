@@ -1,3 +1,4 @@
+package import ChannelTypes
 import MediaTypes
 package import Wire
 
@@ -44,7 +45,7 @@ extension ChannelModel {
         guard let participant = participants[id], participant.isActive else { throw .participantUnknown }
         guard profile == .interactive else { throw .rolesUnused }
         guard participant.channelRole != role else { return [] }
-        guard participant.negotiatedRole == .sendrecv else { throw .roleUnavailable }
+        guard participant.terms.negotiatedRole == .sendrecv else { throw .roleUnavailable }
         if initiator == .member, role == .host, hold(of: participant.member.clientID).isAudience {
             throw .audienceByOperator
         }
@@ -59,7 +60,7 @@ extension ChannelModel {
             case .user(let user): members(clientID: user)
             }
         return ids.filter { id in
-            participants[id].map { !$0.isRemote && !$0.role.publishes && $0.negotiatedRole == .sendrecv } ?? false
+            participants[id].map { !$0.isRemote && !$0.role.publishes && $0.terms.negotiatedRole == .sendrecv } ?? false
         }
     }
 
@@ -84,7 +85,7 @@ extension ChannelModel {
         case .host: becameHost(before, into: &effects)
         case .audience: becameAudience(before, into: &effects)
         }
-        if participant.isConnected, participant.receivesNotifications, participant.options != nil {
+        if participant.isConnected, participant.receivesNotifications, participant.terms.options != nil {
             effects.append(.notify(.roleChanged(role, by: initiator), to: [id]))
         }
         reportRole(of: id, by: initiator, into: &effects)
@@ -172,7 +173,7 @@ extension ChannelModel {
         if after.mutedByOperator != before.mutedByOperator {
             updateSlots(thatMayPlay: id, into: &effects)
             if kind == .audio { updateSpeech(of: id, into: &effects) }
-            if after.isConnected, after.receivesNotifications, after.options != nil {
+            if after.isConnected, after.receivesNotifications, after.terms.options != nil {
                 effects.append(.notify(.muted(kind, isMuted: isMuted, by: initiator), to: [id]))
             }
         }

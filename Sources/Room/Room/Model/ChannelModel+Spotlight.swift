@@ -1,3 +1,4 @@
+package import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -138,7 +139,7 @@ extension ChannelModel {
     ) throws(RoomError) -> [Effect] {
         let command = ChannelCommand.requestSpotlightLayers(layers, receiver: id, sender: sender)
         if let effects = try requestInstead(command, ofReceiver: id, sender) {
-            guard participants[id]?.spotlight != nil else { throw .spotlightUnused }
+            guard participants[id]?.terms.spotlight != nil else { throw .spotlightUnused }
             return effects
         }
         try checkReceiver(id, of: sender)

@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 package import Wire
 
@@ -121,7 +122,7 @@ extension ChannelModel {
     private func isCompanion(_ one: ParticipantID, of other: ParticipantID) -> Bool {
         guard one != other else { return true }
         guard let participant = participants[one] else { return false }
-        return state.bundles[participant.bundle]?.contains(other) == true
+        return state.bundles[participant.terms.bundle]?.contains(other) == true
     }
 }
 
@@ -146,7 +147,7 @@ extension ChannelModel {
 extension ChannelModel {
     /// A sender went live: viewers that follow everyone may receive it.
     mutating func streamStarted(of participant: Participant, into effects: inout [Effect]) {
-        let bundleMembers = state.bundles[participant.bundle] ?? []
+        let bundleMembers = state.bundles[participant.terms.bundle] ?? []
         let source = source(participant.id)
         for viewer in state.followersOfEveryone where !bundleMembers.contains(viewer) {
             let visited = viewers[viewer]?.updateSlots(of: participant.id, source, into: &effects) ?? 0
@@ -251,7 +252,7 @@ extension ChannelModel {
             let command = ChannelCommand.limitSending(to: id, bitsPerSecond: bitsPerSecond)
             return [.request(command, of: participant.location.node)]
         }
-        let limit = bitsPerSecond ?? participant.grantedReceiveBitsPerSecondMax
+        let limit = bitsPerSecond ?? participant.terms.grantedReceiveBitsPerSecondMax
         guard limit != participant.receiveBitsPerSecondMax else { return [] }
         participants[id]?.receiveBitsPerSecondMax = limit
         return [.limitSending(participant.peer, bitsPerSecond: limit, location: participant.location)]

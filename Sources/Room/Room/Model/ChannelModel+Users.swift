@@ -1,3 +1,4 @@
+import ChannelTypes
 import Wire
 
 // What members that know the channel extension are told of users. A user is online while one of its connections is
@@ -59,7 +60,7 @@ extension ChannelModel {
 
     /// What a newcomer that knows the channel extension is told of its channel.
     mutating func tellOfChannel(_ newcomer: Participant, into effects: inout [Effect]) {
-        guard newcomer.options != nil, newcomer.receivesNotifications else { return }
+        guard newcomer.terms.options != nil, newcomer.receivesNotifications else { return }
         var positions: [String: Int] = [:]
         var groups: [[Participant]] = []
         workDone += state.connected.count
@@ -112,7 +113,7 @@ extension Participant {
     var channelUser: ChannelUser {
         ChannelUser(
             id: member.clientID,
-            displayName: displayName,
+            displayName: terms.displayName,
             role: channelRole,
             notifyMetadataJSON: member.metadataJSON
         )
@@ -123,7 +124,7 @@ extension Participant {
         PublishedTracks(
             user: member.clientID,
             connection: id,
-            source: options?.source ?? .camera,
+            source: terms.options?.source ?? .camera,
             audio: publications.contains { $0.kind == .audio },
             video: publications.contains { $0.kind == .video },
             isAudioMuted: muted.contains(.audio),

@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 package import Wire
 
@@ -122,7 +123,7 @@ extension ChannelModel {
             participants: publishing.map { participant in
                 ChannelSnapshot.Participant(
                     id: participant.id,
-                    displayName: participant.displayName,
+                    displayName: participant.terms.displayName,
                     isLive: participant.isLive,
                     publications: participant.publications,
                     muted: participant.muted
@@ -141,8 +142,8 @@ extension ChannelModel {
     /// The streams that a participant that follows everyone may receive now, in the order of going live; none for any
     /// other participant.
     package func visibleStreams(to id: ParticipantID) -> [VisibleStream] {
-        guard let viewer = participants[id], viewer.role.watches, viewer.following == .everyone else { return [] }
-        let bundleMembers = state.bundles[viewer.bundle] ?? []
+        guard let viewer = participants[id], viewer.role.watches, viewer.terms.following == .everyone else { return [] }
+        let bundleMembers = state.bundles[viewer.terms.bundle] ?? []
         return state.live.compactMap { sender in
             guard !bundleMembers.contains(sender), let tracks = participants[sender]?.publications else { return nil }
             return VisibleStream(sender: sender, tracks: tracks)

@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 
 /// The lists of a channel's members by their activity, and the state of its session.
@@ -68,12 +69,12 @@ struct ChannelState: Sendable, Codable {
     mutating func add(_ participant: Participant) {
         let (id, order) = (participant.id, participant.order)
         members.insert(id, order: order)
-        bundles[participant.bundle, default: []].insert(id)
-        if let user = participant.user { identities[user, default: []].insert(id) }
+        bundles[participant.terms.bundle, default: []].insert(id)
+        if let user = participant.terms.user { identities[user, default: []].insert(id) }
         if participant.role.publishes { publishers.insert(id, order: order) }
         guard participant.role.watches, !participant.isRemote else { return }
-        if participant.following == .everyone { followersOfEveryone.insert(id, order: order) }
-        if participant.spotlight != nil { spotlightViewers.insert(id, order: order) }
+        if participant.terms.following == .everyone { followersOfEveryone.insert(id, order: order) }
+        if participant.terms.spotlight != nil { spotlightViewers.insert(id, order: order) }
     }
 
     /// Removes a member that is about to leave from the lists of members that are notified of others.
@@ -95,13 +96,13 @@ struct ChannelState: Sendable, Codable {
         if participant.isConnected { counts.add(-1, participant.role) }
         if participant.isActive, participant.role.watches { activeViewerCount -= 1 }
         if let decoded = participant.decodedVideo { decoders.add(-1, decoded) }
-        bundles[participant.bundle]?.remove(participant.id)
-        if bundles[participant.bundle]?.isEmpty == true { bundles[participant.bundle] = nil }
-        if let user = participant.user {
+        bundles[participant.terms.bundle]?.remove(participant.id)
+        if bundles[participant.terms.bundle]?.isEmpty == true { bundles[participant.terms.bundle] = nil }
+        if let user = participant.terms.user {
             identities[user]?.remove(participant.id)
             if identities[user]?.isEmpty == true { identities[user] = nil }
         }
-        if case .participant(let target) = participant.following {
+        if case .participant(let target) = participant.terms.following {
             followers[target]?.remove(order: order)
             if followers[target]?.isEmpty == true { followers[target] = nil }
         }

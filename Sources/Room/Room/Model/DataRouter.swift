@@ -1,3 +1,4 @@
+package import ChannelTypes
 import Deflate
 package import MediaTypes
 package import Wire
@@ -70,7 +71,7 @@ package struct DataRouter: Sendable {
         init(_ participant: Participant) {
             id = participant.id
             number = participant.peer.rawValue
-            bundle = participant.bundle
+            bundle = participant.terms.bundle
             let user = participant.channelUser
             let fields = [user.id, user.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
             userHeader = fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
@@ -592,13 +593,13 @@ package struct DataRouter: Sendable {
 }
 
 /// A message between participants of different nodes, without compression.
-public struct RemoteMessage: Hashable, Sendable {
-    public let sender: ParticipantID
-    public let label: String
-    public let isText: Bool
-    public let bytes: [UInt8]
+package struct RemoteMessage: Hashable, Sendable {
+    package let sender: ParticipantID
+    package let label: String
+    package let isText: Bool
+    package let bytes: [UInt8]
 
-    public init(sender: ParticipantID, label: String, isText: Bool, bytes: [UInt8]) {
+    package init(sender: ParticipantID, label: String, isText: Bool, bytes: [UInt8]) {
         self.sender = sender
         self.label = label
         self.isText = isText

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// Deadlines of participants, in whole seconds of the monotonic clock.
 struct DeadlineWheel: Sendable, Codable {
     private var slots: [Int64: ParticipantList] = [:]

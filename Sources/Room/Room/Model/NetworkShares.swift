@@ -1,3 +1,4 @@
+import ChannelTypes
 import Wire
 
 /// The participants and channels of each network.

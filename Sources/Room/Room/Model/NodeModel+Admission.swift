@@ -1,3 +1,4 @@
+package import ChannelTypes
 import MediaTypes
 import Wire
 

@@ -1,3 +1,4 @@
+package import ChannelTypes
 package import MediaTypes
 import Wire
 

@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -25,44 +26,6 @@ extension RoomTime {
 }
 
 extension Participant {
-    /// A member of another node that has only joined. ``update(_:)`` and what follows it bring it up to date.
-    init(_ record: MemberRecord, order: UInt64, in channel: ChannelName, at now: RoomTime) {
-        id = record.id
-        peer = record.peer
-        location = record.location
-        self.channel = channel
-        displayName = record.displayName
-        network = .unknown
-        bundle = record.bundle
-        user = record.user
-        app = record.app
-        duplicateUsers = nil
-        resumption = nil
-        self.order = order
-        following = .currentPublisher
-        member = record.member
-        receivesNotifications = false
-        notifiesICEState = false
-        announces = record.announces
-        announcedAudio = nil
-        announcedVideo = nil
-        isSimulcast = record.isSimulcast
-        spotlight = record.spotlight
-        agent = record.agent
-        options = record.options
-        negotiatedRole = record.negotiatedRole
-        mayPublish = record.negotiatedRole.publishes
-        eventMetadataJSON = record.eventMetadataJSON
-        lifetimeSeconds = nil
-        expiry = record.expiry
-        grantedReceiveBitsPerSecondMax = nil
-        receiveBitsPerSecondMax = nil
-        createdAt = now.earlier(unixNanoseconds: record.createdAt)
-        firstPeer = record.peer
-        isRemote = true
-        liveNumber = record.liveNumber
-    }
-
     /// Takes over what changes nothing else.
     mutating func update(_ record: MemberRecord) {
         let role = member.role

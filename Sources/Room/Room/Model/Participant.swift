@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
@@ -8,40 +9,19 @@ struct Participant: Sendable, Codable {
     var peer: PeerID
     let channel: ChannelName
     var location: MediaLocation
-    let displayName: String?
-    let network: ClientNetwork
-    let bundle: Bundle
-    let user: UserIdentity?
-    /// The app whose token admitted it; `nil` for a client without such a token.
-    let app: String?
-    let duplicateUsers: DuplicateUserPolicy?
-    /// `nil` for one that leaves when its connection is lost.
-    var resumption: Resumption?
     /// Grows with every participant of the node.
     let order: UInt64
-    let following: Following
+    let terms: Terms
     var member: Member
+    /// `nil` for one that leaves when its connection is lost.
+    var resumption: Resumption?
     var receivesNotifications: Bool
     var notifiesICEState: Bool
-    let announces: Bool
-    /// What notifications say instead of what it publishes.
-    let announcedAudio: Bool?
-    let announcedVideo: Bool?
-    let isSimulcast: Bool
-    let spotlight: Spotlight?
     var agent: ClientAgent
-    /// `nil` for a client that does not know them.
-    let options: MemberOptions?
-    /// What its transport negotiates. ``role`` is what it does of that at present.
-    let negotiatedRole: Role
     /// Whether its authorization lets it publish.
     var mayPublish: Bool
-    let eventMetadataJSON: String?
-    let lifetimeSeconds: Int64?
     /// When its permission expires; `nil` without an end.
     var expiry: AccessExpiry?
-    /// Bit/s that its grant lets it be sent; `nil` for the node's maximum.
-    let grantedReceiveBitsPerSecondMax: Int?
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
     var receiveBitsPerSecondMax: Int?
     let createdAt: RoomTime
@@ -61,6 +41,8 @@ struct Participant: Sendable, Codable {
     var connectedAt: RoomTime?
     /// The tracks that it can publish.
     var negotiatedPublications: [Publication] = []
+    /// The video codecs that it can decode; `nil` where its description does not list them.
+    var decodedVideo: Set<CodecName>?
     /// Whether others were notified of it.
     var isAnnounced = false
     /// What it muted last. Others may not know it yet: see ``known``.
@@ -72,17 +54,91 @@ struct Participant: Sendable, Codable {
     var quality = LinkQuality.unknown
     /// The tracks with speech at present.
     var speaking: Set<MID> = []
-    /// Its deadlines in ``ChannelModel/updateDeadlines``, ``ChannelModel/lifetimeDeadlines`` and
-    /// ``ChannelModel/expiryDeadlines``, in seconds of the monotonic clock.
-    var updateSecond: Int64?
-    var lifetimeEndSecond: Int64?
-    var expirySecond: Int64?
-    /// Whether it was warned of its expiry.
-    var isExpiryAnnounced = false
-    /// Its deadline in ``ChannelModel/setupDeadlines``.
-    var setupSecond: Int64?
-    /// The video codecs that it can decode; `nil` where its description does not list them.
-    var decodedVideo: Set<CodecName>?
+    var deadlines = Deadlines()
+
+    /// What it joined with. None of it changes, also when a new connection takes its place.
+    struct Terms: Sendable, Codable {
+        let displayName: String?
+        let network: ClientNetwork
+        let bundle: Bundle
+        let user: UserIdentity?
+        /// The app whose token admitted it; `nil` for a client without such a token.
+        let app: String?
+        let duplicateUsers: DuplicateUserPolicy?
+        let following: Following
+        let announces: Bool
+        /// What notifications say instead of what it publishes.
+        let announcedAudio: Bool?
+        let announcedVideo: Bool?
+        let isSimulcast: Bool
+        let spotlight: Spotlight?
+        /// `nil` for a client that does not know them.
+        let options: MemberOptions?
+        /// What its transport negotiates. ``Participant/role`` is what it does of that at present.
+        let negotiatedRole: Role
+        let eventMetadataJSON: String?
+        let lifetimeSeconds: Int64?
+        /// Bit/s that its grant lets it be sent; `nil` for the node's maximum.
+        let grantedReceiveBitsPerSecondMax: Int?
+
+        init(_ request: JoinRequest, of id: ParticipantID) {
+            displayName = request.displayName
+            network = request.network
+            bundle = Bundle(
+                id: request.bundleID ?? id.value,
+                scope: request.bundleScope ?? .network(request.network)
+            )
+            user = request.user
+            app = request.app
+            duplicateUsers = request.duplicateUsers
+            following = request.following
+            announces = request.announces
+            announcedAudio = request.sendsAudio
+            announcedVideo = request.sendsVideo
+            isSimulcast = request.isSimulcast
+            spotlight = request.spotlight
+            options = request.options
+            negotiatedRole = request.role
+            eventMetadataJSON = request.eventMetadataJSON
+            lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
+            grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
+        }
+
+        /// Of a member of another node, which keeps what is not for others.
+        init(_ record: MemberRecord) {
+            displayName = record.displayName
+            network = .unknown
+            bundle = record.bundle
+            user = record.user
+            app = record.app
+            duplicateUsers = nil
+            following = .currentPublisher
+            announces = record.announces
+            announcedAudio = nil
+            announcedVideo = nil
+            isSimulcast = record.isSimulcast
+            spotlight = record.spotlight
+            options = record.options
+            negotiatedRole = record.negotiatedRole
+            eventMetadataJSON = record.eventMetadataJSON
+            lifetimeSeconds = nil
+            grantedReceiveBitsPerSecondMax = nil
+        }
+    }
+
+    /// Its places in the deadline wheels of ``ChannelModel``, in seconds of the monotonic clock; `nil` while it is in none.
+    struct Deadlines: Sendable, Codable {
+        /// In ``ChannelModel/setupDeadlines``.
+        var setup: Int64?
+        /// In ``ChannelModel/updateDeadlines``.
+        var update: Int64?
+        /// In ``ChannelModel/lifetimeDeadlines``.
+        var lifetimeEnd: Int64?
+        /// In ``ChannelModel/expiryDeadlines``: the warning, and after it the end.
+        var expiry: Int64?
+        /// Whether it was warned of its expiry.
+        var isExpiryAnnounced = false
+    }
 
     /// - Parameter role: what it does in the channel first.
     init(
@@ -96,20 +152,12 @@ struct Participant: Sendable, Codable {
         location = place.location
         order = place.order
         channel = request.channel
-        displayName = request.displayName
-        network = request.network
-        bundle = Bundle(
-            id: request.bundleID ?? id.value,
-            scope: request.bundleScope ?? .network(request.network)
-        )
-        user = request.user
-        app = request.app
-        duplicateUsers = request.duplicateUsers
-        following = request.following
+        let terms = Terms(request, of: place.participant)
+        self.terms = terms
         member = Member(
             id: place.participant,
             clientID: request.clientID ?? place.participant.value,
-            bundleID: bundle.id,
+            bundleID: terms.bundle.id,
             role: role,
             sendsAudio: request.sendsAudio ?? false,
             sendsVideo: request.sendsVideo ?? false,
@@ -118,24 +166,34 @@ struct Participant: Sendable, Codable {
         )
         receivesNotifications = request.receivesNotifications
         notifiesICEState = request.notifiesICEState
-        announces = request.announces
-        announcedAudio = request.sendsAudio
-        announcedVideo = request.sendsVideo
-        isSimulcast = request.isSimulcast
-        spotlight = request.spotlight
         agent = request.agent
-        options = request.options
-        negotiatedRole = request.role
         mayPublish = request.mayPublish
-        eventMetadataJSON = request.eventMetadataJSON
-        lifetimeSeconds = request.lifetime.map { max($0.components.seconds, 0) }
         expiry = request.expiry
-        grantedReceiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now
         setup = ConnectionSetup(request, at: now.instant)
         firstPeer = place.peer
         isRemote = false
+    }
+
+    /// A member of another node that has only joined. ``update(_:)`` and what follows it bring it up to date.
+    init(_ record: MemberRecord, order: UInt64, in channel: ChannelName, at now: RoomTime) {
+        id = record.id
+        peer = record.peer
+        location = record.location
+        self.channel = channel
+        self.order = order
+        terms = Terms(record)
+        member = record.member
+        receivesNotifications = false
+        notifiesICEState = false
+        agent = record.agent
+        mayPublish = record.negotiatedRole.publishes
+        expiry = record.expiry
+        createdAt = now.earlier(unixNanoseconds: record.createdAt)
+        firstPeer = record.peer
+        isRemote = true
+        liveNumber = record.liveNumber
     }
 
     var role: Role { member.role }
@@ -151,8 +209,8 @@ struct Participant: Sendable, Codable {
         isActive = true
         let publications = publications.continuing(negotiatedPublications)
         negotiatedPublications = publications
-        member.sendsAudio = announcedAudio ?? publications.contains { $0.kind == .audio }
-        member.sendsVideo = announcedVideo ?? publications.contains { $0.kind == .video }
+        member.sendsAudio = terms.announcedAudio ?? publications.contains { $0.kind == .audio }
+        member.sendsVideo = terms.announcedVideo ?? publications.contains { $0.kind == .video }
     }
 
     func source(isFocused: Bool, isSpeaker: Bool) -> Source {
@@ -162,7 +220,7 @@ struct Participant: Sendable, Codable {
             peer: peer,
             location: location,
             publications: publications,
-            video: options?.source ?? .camera,
+            video: terms.options?.source ?? .camera,
             isFocused: isFocused,
             isSpeaker: isSpeaker
         )
@@ -175,21 +233,21 @@ struct Participant: Sendable, Codable {
             session: session,
             node: location.node,
             agent: agent,
-            displayName: displayName,
+            displayName: terms.displayName,
             createdAt: createdAt.unixNanoseconds,
             connectedAt: connectedAt?.unixNanoseconds,
             setupTime: connectedAt.map { .nanoseconds(($0.instant - createdAt.instant).nanoseconds) },
-            isSimulcast: isSimulcast || publications.contains(where: \.isSimulcast),
-            spotlight: spotlight,
+            isSimulcast: terms.isSimulcast || publications.contains(where: \.isSimulcast),
+            spotlight: terms.spotlight,
             publications: publications,
             channelRole: channelRole,
-            source: options?.source ?? .camera,
+            source: terms.options?.source ?? .camera,
             muted: muted,
-            eventMetadataJSON: eventMetadataJSON,
+            eventMetadataJSON: terms.eventMetadataJSON,
             receiveBitsPerSecondMax: receiveBitsPerSecondMax,
-            user: user,
+            user: terms.user,
             expiry: expiry,
-            app: app,
+            app: terms.app,
             quality: quality,
             setup: setup
         )

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// Participants in the order of joining. Insertion and removal use a binary search.
 struct ParticipantList: Sendable, Codable, RandomAccessCollection {
     private struct Entry: Sendable, Codable {

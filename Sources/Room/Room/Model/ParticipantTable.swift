@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The participants of a channel by identifier. It notes which ones change, for the other nodes of a cluster.
 struct ParticipantTable: Sendable, Codable {
     private(set) var byID: [ParticipantID: Participant] = [:]

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The members with video that spoke last. Where a network does not carry every picture, theirs go before others.
 ///
 /// A change concerns every viewer of a channel, so changes are few: a conversation among ``countMax`` members changes

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The places that operators ended a short time ago. A client that comes back with the token of such a place is refused
 /// with the reason, so that it does not undo the operator's decision by itself. The list is bounded.
 struct RecentlyEnded: Sendable {

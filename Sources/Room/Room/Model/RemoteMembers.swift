@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 
 /// The members of a channel that are connected to other nodes, and what they add to the channel's counts.

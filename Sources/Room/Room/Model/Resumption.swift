@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 
 /// What a member has to take its place again with after its connection is lost.

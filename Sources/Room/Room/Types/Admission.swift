@@ -1,5 +1,7 @@
+import ChannelTypes
+
 /// Why a newcomer was refused, for metrics.
-public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
+package enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case channelsFull = "channels_full"
     case nodeFull = "node_full"
     case channelFull = "channel_full"
@@ -43,7 +45,7 @@ public enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Why a participant that never connected lost its place, for metrics.
-public enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
+package enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
     case unanswered, unreachable
     case evicted = "crowded_out"
 
@@ -59,8 +61,8 @@ public enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
 }
 
 /// Newcomers that were refused or lost their place before they connected, since the start of the node.
-public struct AdmissionCounts: Hashable, Sendable {
-    public var refused: [JoinRefusal: UInt64] = [:]
-    public var abandoned: [AbandonedSetup: UInt64] = [:]
-    public init() {}
+package struct AdmissionCounts: Hashable, Sendable {
+    package var refused: [JoinRefusal: UInt64] = [:]
+    package var abandoned: [AbandonedSetup: UInt64] = [:]
+    package init() {}
 }

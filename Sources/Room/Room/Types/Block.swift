@@ -1,7 +1,9 @@
+package import ChannelTypes
+
 /// An operator's refusal of a user or a stream, until it expires or is lifted.
-public struct Block: Hashable, Sendable, Codable {
+package struct Block: Hashable, Sendable, Codable {
     /// Who or what is refused.
-    public enum Subject: Hashable, Sendable, Codable {
+    package enum Subject: Hashable, Sendable, Codable {
         /// A user, by client ID, in all channels.
         case user(String)
         /// A user, by client ID, in one channel.
@@ -10,11 +12,11 @@ public struct Block: Hashable, Sendable, Codable {
         case stream(ChannelName)
     }
 
-    public let subject: Subject
+    package let subject: Subject
     /// When it expires, in seconds since 1970 UTC; `nil` for never.
-    public let untilUnixSeconds: Int64?
+    package let untilUnixSeconds: Int64?
 
-    public init(_ subject: Subject, untilUnixSeconds: Int64? = nil) {
+    package init(_ subject: Subject, untilUnixSeconds: Int64? = nil) {
         self.subject = subject
         self.untilUnixSeconds = untilUnixSeconds
     }

@@ -1,5 +1,5 @@
 /// What happened to a change of a member beyond its budget.
-public enum ChangeLimit: String, Hashable, Sendable, Codable, CaseIterable {
+package enum ChangeLimit: String, Hashable, Sendable, Codable, CaseIterable {
     /// Others are told later, of the latest state only.
     case delayed
     /// The member was told to repeat it later.

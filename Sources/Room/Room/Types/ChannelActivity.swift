@@ -1,35 +1,36 @@
+package import ChannelTypes
 import MediaTypes
 import Wire
 
 /// What this node carries of one channel at one moment, for metrics. Members of other nodes are not included.
-public struct ChannelActivity: Hashable, Sendable {
+package struct ChannelActivity: Hashable, Sendable {
     /// What the members' transports carry.
-    public struct Media: Hashable, Sendable {
+    package struct Media: Hashable, Sendable {
         /// Bytes/s of RTP packets from the members, over the last second.
-        public var receivedBytesPerSecond = 0
+        package var receivedBytesPerSecond = 0
         /// Bytes/s of RTP packets to the members, over the last second.
-        public var sentBytesPerSecond = 0
+        package var sentBytesPerSecond = 0
         /// The longest round trip of a member in seconds; `nil` where none is known.
-        public var roundTripMax: Double?
+        package var roundTripMax: Double?
         /// The highest share of lost packets that a member reported on a track, 0…1; `nil` without reports.
-        public var lossMax: Double?
+        package var lossMax: Double?
 
-        public init() {}
+        package init() {}
     }
 
-    public let channel: ChannelName
+    package let channel: ChannelName
     /// When its session began, in nanoseconds since 1970 UTC.
-    public let createdAt: Int64
+    package let createdAt: Int64
     /// The connected members by role.
-    public let counts: ChannelCounts
+    package let counts: ChannelCounts
     /// Connected members whose media arrives poorly or not at all: ``LinkQuality/Level/poor`` and worse.
-    public var poorUplinks = 0
+    package var poorUplinks = 0
     /// Connected members to whom media goes poorly or not at all.
-    public var poorDownlinks = 0
+    package var poorDownlinks = 0
     /// `nil` where there were too many members to measure.
-    public var media: Media?
+    package var media: Media?
 
-    public init(channel: ChannelName, createdAt: Int64, counts: ChannelCounts) {
+    package init(channel: ChannelName, createdAt: Int64, counts: ChannelCounts) {
         self.channel = channel
         self.createdAt = createdAt
         self.counts = counts

@@ -1,13 +1,14 @@
-public import MediaTypes
-public import Wire
+package import ChannelTypes
+package import MediaTypes
+package import Wire
 
 /// A change of a running channel that a client, an operator, a webhook's answer or another node asks for.
 ///
 /// The parser of each protocol makes one, nodes send it to each other as it is, and ``ChannelModel/perform(_:by:)`` performs it.
 /// Only joining, media negotiation and leaving are no commands: they belong to one connection and its signaling.
-public enum ChannelCommand: Hashable, Sendable, Codable {
+package enum ChannelCommand: Hashable, Sendable, Codable {
     /// The participants that a command ends or reaches.
-    public enum Selection: Hashable, Sendable, Codable {
+    package enum Selection: Hashable, Sendable, Codable {
         case all
         case role(Role)
         /// Those with this client identifier.
@@ -16,14 +17,14 @@ public enum ChannelCommand: Hashable, Sendable, Codable {
     }
 
     /// The participants that a command changes.
-    public enum Subject: Hashable, Sendable, Codable {
+    package enum Subject: Hashable, Sendable, Codable {
         case participant(ParticipantID)
         /// All connections of the user with this client identifier. A role or mute also holds for those that it makes later.
         case user(String)
     }
 
     /// Why participants are ended.
-    public enum EndCause: String, Hashable, Sendable, Codable, CaseIterable {
+    package enum EndCause: String, Hashable, Sendable, Codable, CaseIterable {
         case disconnectedByOperator, kicked, banned, channelTerminated, sessionTerminated, madeAudience, replaced
     }
 
@@ -71,7 +72,7 @@ public enum ChannelCommand: Hashable, Sendable, Codable {
 }
 
 /// Who asks for a command.
-public enum Initiator: Hashable, Sendable {
+package enum Initiator: Hashable, Sendable {
     /// A participant, over its signaling.
     case member(ParticipantID)
     /// The application's server: its operators and what its webhooks answer.
@@ -80,7 +81,7 @@ public enum Initiator: Hashable, Sendable {
     case node
 
     /// Who changed something, for participants and reports.
-    public enum Kind: String, Hashable, Sendable, Codable {
+    package enum Kind: String, Hashable, Sendable, Codable {
         /// The participant itself.
         case member = "self"
         case `operator`
@@ -95,17 +96,17 @@ public enum Initiator: Hashable, Sendable {
 }
 
 /// The answer to a command.
-public struct ChannelReply: Hashable, Sendable {
+package struct ChannelReply: Hashable, Sendable {
     /// The participants that the command ended, reached or is about, in the order of joining; of a user those that changed. None
     /// for a command about a whole channel.
-    public var participants: [ParticipantID] = []
+    package var participants: [ParticipantID] = []
 
-    public init(participants: [ParticipantID] = []) { self.participants = participants }
+    package init(participants: [ParticipantID] = []) { self.participants = participants }
 }
 
 extension ChannelCommand {
     /// The name of the command in logs.
-    public var name: String { Mirror(reflecting: self).children.first?.label ?? "\(self)" }
+    package var name: String { Mirror(reflecting: self).children.first?.label ?? "\(self)" }
 
     /// Who may ask for it besides operators.
     struct Permission: OptionSet {

@@ -1,37 +1,38 @@
-public import Wire
+package import ChannelTypes
+package import Wire
 
 /// A channel's membership at one moment, for channel event streams.
-public struct ChannelSnapshot: Hashable, Sendable {
+package struct ChannelSnapshot: Hashable, Sendable {
     /// One publishing participant.
-    public struct Participant: Hashable, Sendable {
-        public let id: ParticipantID
-        public let displayName: String?
+    package struct Participant: Hashable, Sendable {
+        package let id: ParticipantID
+        package let displayName: String?
         /// Whether its transport is up.
-        public let isLive: Bool
-        public let publications: [Publication]
+        package let isLive: Bool
+        package let publications: [Publication]
         /// The kinds of its media that it or an operator muted.
-        public let muted: Set<MediaKind>
+        package let muted: Set<MediaKind>
     }
-    public let channel: ChannelName
+    package let channel: ChannelName
     /// Grows with every change while the channel exists.
-    public let revision: UInt64
+    package let revision: UInt64
     /// The publishers in the order of joining. Viewers are counted only, to keep the list short.
-    public let participants: [Participant]
+    package let participants: [Participant]
     /// The current publisher.
-    public let current: ParticipantID?
+    package let current: ParticipantID?
     /// Active viewers.
-    public let viewerCount: Int
+    package let viewerCount: Int
 }
 
 /// What the node holds, for metrics.
-public struct RoomCounts: Hashable, Sendable {
-    public var channels = 0
+package struct RoomCounts: Hashable, Sendable {
+    package var channels = 0
     /// Channels that have a participant.
-    public var sessions = 0
-    public var publishers = 0
-    public var viewers = 0
-    public var listeners = 0
+    package var sessions = 0
+    package var publishers = 0
+    package var viewers = 0
+    package var listeners = 0
     /// Participants whose transport is up.
-    public var connections = ChannelCounts()
-    public init() {}
+    package var connections = ChannelCounts()
+    package init() {}
 }

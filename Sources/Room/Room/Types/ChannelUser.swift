@@ -1,9 +1,10 @@
+package import ChannelTypes
 import MediaTypes
 
 // Users: the members of a channel with one client identifier. A user's camera and screen are two connections.
 
 /// Why a user went offline, for other members.
-public enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
+package enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
     case left
     case timedOut = "timed-out"
     case becameAudience = "became-audience"
@@ -33,51 +34,51 @@ public enum Departure: String, Hashable, Sendable, Codable, CaseIterable {
 }
 
 /// What one connection publishes, for other members.
-public struct PublishedTracks: Hashable, Sendable {
-    public let user: String
-    public let connection: ParticipantID
-    public let source: VideoSource
+package struct PublishedTracks: Hashable, Sendable {
+    package let user: String
+    package let connection: ParticipantID
+    package let source: VideoSource
     /// Whether it publishes audio, muted or not.
-    public let audio: Bool
-    public let video: Bool
+    package let audio: Bool
+    package let video: Bool
     /// Whether it or an operator muted its audio.
-    public let isAudioMuted: Bool
-    public let isVideoMuted: Bool
+    package let isAudioMuted: Bool
+    package let isVideoMuted: Bool
 }
 
 /// A user, for other members.
-public struct ChannelUser: Hashable, Sendable {
-    public let id: String
-    public let displayName: String?
-    public let role: ChannelRole
+package struct ChannelUser: Hashable, Sendable {
+    package let id: String
+    package let displayName: String?
+    package let role: ChannelRole
     /// JSON text from the client.
-    public let notifyMetadataJSON: String?
+    package let notifyMetadataJSON: String?
 }
 
 /// What a newcomer is told of its channel.
-public struct JoinedChannel: Hashable, Sendable {
+package struct JoinedChannel: Hashable, Sendable {
     /// Another user that was announced, with its connections in the order of joining.
-    public struct User: Hashable, Sendable {
-        public let user: ChannelUser
-        public let connections: [Connection]
+    package struct User: Hashable, Sendable {
+        package let user: ChannelUser
+        package let connections: [Connection]
     }
     /// One connection of a user.
-    public struct Connection: Hashable, Sendable {
-        public let tracks: PublishedTracks
+    package struct Connection: Hashable, Sendable {
+        package let tracks: PublishedTracks
         /// Whether it is lost at present, and its place is kept.
-        public let isInterrupted: Bool
+        package let isInterrupted: Bool
         /// JSON text from the client.
-        public let notifyMetadataJSON: String?
+        package let notifyMetadataJSON: String?
     }
     /// The newcomer's own client identifier.
-    public let user: String
-    public let connection: ParticipantID
-    public let profile: ChannelProfile
-    public let role: ChannelRole
+    package let user: String
+    package let connection: ParticipantID
+    package let profile: ChannelProfile
+    package let role: ChannelRole
     /// What the newcomer presents to continue this connection; `nil` when it cannot.
-    public let resumeToken: String?
+    package let resumeToken: String?
     /// How long its place is kept after a loss of its connection, in seconds.
-    public let graceSeconds: Int
+    package let graceSeconds: Int
     /// The others in the order of joining.
-    public let users: [User]
+    package let users: [User]
 }

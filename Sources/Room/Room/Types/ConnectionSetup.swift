@@ -1,10 +1,11 @@
-public import MediaTypes
-public import Wire
+import ChannelTypes
+package import MediaTypes
+package import Wire
 
 /// How long the phases of a connection's first set-up took.
-public struct ConnectionSetup: Hashable, Sendable, Codable {
+package struct ConnectionSetup: Hashable, Sendable, Codable {
     /// A phase, in the order of their ends in an ordinary set-up.
-    public enum Phase: String, Hashable, Sendable, CaseIterable {
+    package enum Phase: String, Hashable, Sendable, CaseIterable {
         /// From the request to the decision on it.
         case authorization
         /// From there to the place in the channel. The node then offers (Sora), or answers (WHIP, WHEP).
@@ -28,23 +29,23 @@ public struct ConnectionSetup: Hashable, Sendable, Codable {
     }
 
     /// One phase that is over.
-    public struct Step: Hashable, Sendable {
-        public let phase: Phase
+    package struct Step: Hashable, Sendable {
+        package let phase: Phase
         /// Since the request.
-        public let start: Interval
-        public let duration: Interval
-        public var end: Interval { start + duration }
+        package let start: Interval
+        package let duration: Interval
+        package var end: Interval { start + duration }
     }
 
     /// From the request to the decision; `nil` where that is not told.
-    public var authorization: Interval?
+    package var authorization: Interval?
     /// From the decision to the place in the channel; `nil` where that is not told.
-    public var reservation: Interval?
+    package var reservation: Interval?
     /// From there to the end of the negotiation; `nil` before.
-    public var negotiation: Interval?
-    public var media: PeerSetup
+    package var negotiation: Interval?
+    package var media: PeerSetup
 
-    public init(
+    package init(
         authorization: Interval? = nil,
         reservation: Interval? = nil,
         negotiation: Interval? = nil,
@@ -65,7 +66,7 @@ public struct ConnectionSetup: Hashable, Sendable, Codable {
     }
 
     /// The phases that are over.
-    public var steps: [Step] {
+    package var steps: [Step] {
         var steps: [Step] = []
         func add(_ phase: Phase, from start: Interval, for duration: Interval) {
             steps.append(Step(phase: phase, start: max(start, .zero), duration: max(duration, .zero)))

@@ -1,9 +1,10 @@
-public import MediaTypes
+package import ChannelTypes
+package import MediaTypes
 import Wire
 
 /// A member of a channel as its own node tells the other nodes of it. It holds no secrets.
-public struct MemberRecord: Hashable, Sendable, Codable {
-    public let id: ParticipantID
+package struct MemberRecord: Hashable, Sendable, Codable {
+    package let id: ParticipantID
     var member: Member
     let peer: PeerID
     /// The media loop of its peer.
@@ -38,7 +39,7 @@ public struct MemberRecord: Hashable, Sendable, Codable {
     let decodedVideo: Set<CodecName>?
 
     /// The node that the member is connected to.
-    public var node: NodeIncarnation { location.node }
+    package var node: NodeIncarnation { location.node }
 }
 
 extension MemberRecord {
@@ -48,18 +49,18 @@ extension MemberRecord {
         member.updatedMetadataJSON = participant.known.metadataJSON
         peer = participant.peer
         location = participant.location
-        negotiatedRole = participant.negotiatedRole
-        displayName = participant.displayName
-        bundle = participant.bundle
-        user = participant.user
-        app = participant.app
-        duplicateUsers = participant.duplicateUsers
-        announces = participant.announces
-        isSimulcast = participant.isSimulcast
-        spotlight = participant.spotlight
+        negotiatedRole = participant.terms.negotiatedRole
+        displayName = participant.terms.displayName
+        bundle = participant.terms.bundle
+        user = participant.terms.user
+        app = participant.terms.app
+        duplicateUsers = participant.terms.duplicateUsers
+        announces = participant.terms.announces
+        isSimulcast = participant.terms.isSimulcast
+        spotlight = participant.terms.spotlight
         agent = participant.agent
-        options = participant.options
-        eventMetadataJSON = participant.eventMetadataJSON
+        options = participant.terms.options
+        eventMetadataJSON = participant.terms.eventMetadataJSON
         expiry = participant.expiry
         createdAt = participant.createdAt.unixNanoseconds
         connectedAt = participant.connectedAt?.unixNanoseconds
@@ -76,7 +77,7 @@ extension MemberRecord {
 }
 
 /// What the nodes of a cluster tell each other of a channel that they have. News of one node arrives in its order.
-public enum ChannelUpdate: Hashable, Sendable, Codable {
+package enum ChannelUpdate: Hashable, Sendable, Codable {
     /// All that a node has of the channel, in place of what it told before. `others` are members whose records follow, as changed
     /// ones, because one message has no room for all.
     case all(
@@ -95,7 +96,7 @@ public enum ChannelUpdate: Hashable, Sendable, Codable {
     /// The labels of data channels that members of the node receive.
     case labels(Set<String>)
 
-    public struct Departed: Hashable, Sendable, Codable {
+    package struct Departed: Hashable, Sendable, Codable {
         let id: ParticipantID
         let departure: Departure
         /// When it left, by the clock of its node, and later than all departures that its node knew of; in nanoseconds since
@@ -111,7 +112,7 @@ public enum ChannelUpdate: Hashable, Sendable, Codable {
     enum LabelsCodingKeys: String, CodingKey { case _0 }
 
     /// Leaves out members that this build does not understand: the others must not be lost with them.
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         guard let key = container.allKeys.first, container.allKeys.count == 1 else {
             throw DecodingError.dataCorrupted(
@@ -215,7 +216,7 @@ extension MemberRecord {
 
 /// What is decided for a whole channel, by whichever node a client or an operator asked. The highest version wins, and of
 /// equal ones the node with the highest incarnation.
-public struct ChannelRegister: Hashable, Sendable, Codable {
+package struct ChannelRegister: Hashable, Sendable, Codable {
     var version: UInt64 = 0
     var node = NodeIncarnation.standalone
     var filters: [ForwardingFilter] = []

@@ -1,9 +1,9 @@
 /// The name of a node, the same after a restart: 1 to 63 letters, digits, dots, hyphens and underscores.
-public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
-    public let rawValue: String
-    public var description: String { rawValue }
+package struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomStringConvertible {
+    package let rawValue: String
+    package var description: String { rawValue }
 
-    public init?(rawValue: String) {
+    package init?(rawValue: String) {
         let isName = rawValue.utf8.allSatisfy {
             switch $0 {
             case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -16,5 +16,5 @@ public struct NodeID: RawRepresentable, Hashable, Comparable, Sendable, CustomSt
         self.rawValue = rawValue
     }
 
-    public static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    package static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
 }

@@ -1,5 +1,5 @@
 /// Where a node is between its start and its end.
-public enum NodeState: String, CaseIterable, Hashable, Sendable {
+package enum NodeState: String, CaseIterable, Hashable, Sendable {
     /// Its listeners are not up.
     case starting
     /// It takes new rooms and clients.
@@ -11,7 +11,7 @@ public enum NodeState: String, CaseIterable, Hashable, Sendable {
 }
 
 /// The link between this node and another one, as operators see it.
-public enum LinkState: String, CaseIterable, Hashable, Sendable {
+package enum LinkState: String, CaseIterable, Hashable, Sendable {
     case connecting
     case up
     /// Nothing has arrived for a while.

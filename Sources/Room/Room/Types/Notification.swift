@@ -1,9 +1,10 @@
-public import MediaTypes
-public import Wire
+package import ChannelTypes
+package import MediaTypes
+package import Wire
 
 /// A notification to members. It is encoded once for all receivers.
-public final class Notification: Sendable {
-    public enum Content: Hashable, Sendable {
+package final class Notification: Sendable {
+    package enum Content: Hashable, Sendable {
         /// A member is connected. `others` are the members before it, for the newcomer itself; `nil` for other
         /// receivers.
         case created(Member, minutes: Int, session: ChannelSessionID, counts: ChannelCounts, others: [Member]?)
@@ -44,36 +45,36 @@ public final class Notification: Sendable {
         /// An operator muted or unmuted the receiver.
         case muted(MediaKind, isMuted: Bool, by: Initiator.Kind)
     }
-    public enum ICEState: String, Hashable, Sendable { case checking, connected }
-    public struct LayerSwitch: Hashable, Sendable {
-        public enum Trigger: Hashable, Sendable {
+    package enum ICEState: String, Hashable, Sendable { case checking, connected }
+    package struct LayerSwitch: Hashable, Sendable {
+        package enum Trigger: Hashable, Sendable {
             /// A layer of the sender stopped or came back.
             case sender
             /// The receiver, or an operator for it, requested another layer.
             case receiver
         }
-        public let sender: ParticipantID?
+        package let sender: ParticipantID?
         /// The requested layer.
-        public let requested: LayerChoice
+        package let requested: LayerChoice
         /// `nil` when nothing is sent.
-        public let current: RID?
-        public let previous: RID?
-        public let isHigher: Bool
-        public let trigger: Trigger
+        package let current: RID?
+        package let previous: RID?
+        package let isHigher: Bool
+        package let trigger: Trigger
     }
 
     /// When it happened, in nanoseconds since 1970 UTC.
-    public let timestamp: Int64
-    public let content: Content
+    package let timestamp: Int64
+    package let content: Content
     private let text = Replaceable<String?>(nil)
 
-    public init(_ content: Content, timestamp: Int64) {
+    package init(_ content: Content, timestamp: Int64) {
         self.content = content
         self.timestamp = timestamp
     }
 
     /// The encoded notification, made by the first caller and cached.
-    public func encoded(_ make: (Notification) -> String) -> String {
+    package func encoded(_ make: (Notification) -> String) -> String {
         if let made = text.current { return made }
         let made = make(self)
         text.current = made

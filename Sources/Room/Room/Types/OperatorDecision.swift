@@ -1,5 +1,7 @@
+package import ChannelTypes
+
 /// An operator's decision that ends connections.
-public enum OperatorDecision: Hashable, Sendable {
+package enum OperatorDecision: Hashable, Sendable {
     /// A user is removed from a channel. It may join again.
     case kicked(_ user: String, from: ChannelName)
     /// A channel is closed. Its name can be used again.

@@ -1,23 +1,24 @@
-public import MediaTypes
-public import Wire
+package import ChannelTypes
+package import MediaTypes
+package import Wire
 
 /// A track that a participant publishes.
-public struct Publication: Hashable, Sendable, Codable {
-    public let mid: MID
+package struct Publication: Hashable, Sendable, Codable {
+    package let mid: MID
     /// The name by which viewers' slots know the track. It stays when a new connection takes the sender's place, and is
     /// the first connection's MID.
-    public internal(set) var track: MID
-    public let kind: MediaKind
+    package internal(set) var track: MID
+    package let kind: MediaKind
     /// The negotiated simulcast layers in the order of the description; empty without simulcast.
-    public let rids: [RID]
+    package let rids: [RID]
     /// The formats that may arrive, the preferred one first.
-    public let formats: [CodecParameters]
+    package let formats: [CodecParameters]
     /// The codec that arrives; `nil` before the first packet.
-    public internal(set) var codec: CodecName?
+    package internal(set) var codec: CodecName?
     /// Whether media arrives at present.
-    public internal(set) var isActive = false
+    package internal(set) var isActive = false
 
-    public init(mid: MID, kind: MediaKind, rids: [RID] = [], formats: [CodecParameters] = []) {
+    package init(mid: MID, kind: MediaKind, rids: [RID] = [], formats: [CodecParameters] = []) {
         self.mid = mid
         track = mid
         self.kind = kind
@@ -25,7 +26,7 @@ public struct Publication: Hashable, Sendable, Codable {
         self.formats = formats
     }
     /// Whether several simulcast layers were negotiated.
-    public var isSimulcast: Bool { rids.count > 1 }
+    package var isSimulcast: Bool { rids.count > 1 }
 
     /// The names of three layers, the lowest first: those that the server gives, and those that publishers often choose.
     private static let layerNames = [["r0", "r1", "r2"], ["q", "h", "f"]]
@@ -49,10 +50,10 @@ public struct Publication: Hashable, Sendable, Codable {
 }
 
 /// A live sender that a participant may receive.
-public struct VisibleStream: Hashable, Sendable {
-    public let sender: ParticipantID
+package struct VisibleStream: Hashable, Sendable {
+    package let sender: ParticipantID
     /// In the order of the sender's description.
-    public let tracks: [Publication]
+    package let tracks: [Publication]
 }
 
 extension [Publication] {

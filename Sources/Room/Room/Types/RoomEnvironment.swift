@@ -1,22 +1,23 @@
+import ChannelTypes
 import MediaTypes
 import Wire
 
 /// The clock and the random bits of rooms; a simulation passes its own.
 ///
 /// Everything that rooms do is a function of their calls, the clock and these bits.
-public struct RoomEnvironment: Sendable {
-    public var clock: RoomClock
+package struct RoomEnvironment: Sendable {
+    package var clock: RoomClock
     private let random: @Sendable () -> UInt64
 
     /// - Parameter random: returns 64 random bits on any thread. Resource identifiers and ICE credentials are made of
     ///   them, so outside of tests they must be cryptographically secure.
-    public init(clock: RoomClock = .system, random: @escaping @Sendable () -> UInt64) {
+    package init(clock: RoomClock = .system, random: @escaping @Sendable () -> UInt64) {
         self.clock = clock
         self.random = random
     }
 
     /// The machine's clocks and random generator.
-    public static let system = RoomEnvironment {
+    package static let system = RoomEnvironment {
         var generator = SystemRandomNumberGenerator()
         return generator.next()
     }

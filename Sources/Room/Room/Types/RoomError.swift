@@ -1,7 +1,8 @@
-public import MediaTypes
+package import ChannelTypes
+import MediaTypes
 
 /// Why rooms refuse a request.
-public enum RoomError: Error, Hashable, Sendable {
+package enum RoomError: Error, Hashable, Sendable {
     /// The node has ``RoomLimits/channelsMax`` channels.
     case channelsFull
     /// The node has ``RoomLimits/participantsMax`` participants.
@@ -91,59 +92,8 @@ public enum RoomError: Error, Hashable, Sendable {
 }
 
 /// What is limited for each network.
-public enum NetworkShare: Hashable, Sendable {
+package enum NetworkShare: Hashable, Sendable {
     case channels, participants
     /// Participants that have not connected yet.
     case unconnected
-}
-
-/// Why a participant left.
-public enum EndReason: Hashable, Sendable {
-    /// The client ended it: DELETE, or the end of its signaling.
-    case left
-    /// The node shuts down, or drained until its deadline.
-    case shutdown
-    /// Setup failed.
-    case setupFailed
-    /// It did not answer its offer in time.
-    case unanswered
-    /// Its transport found no ICE path in time.
-    case unreachable
-    /// The node was full and gave its place to a newcomer, because it had not connected.
-    case evicted
-    /// Its transport ended by itself.
-    case transport(PeerCloseReason)
-    /// An operator ended it.
-    case disconnectedByOperator
-    /// An operator removed its user from the channel. The user may join again.
-    case kicked
-    /// An operator removed its user from the channel and keeps it out.
-    case banned
-    /// An operator closed the channel.
-    case channelTerminated
-    /// The channel has lived for as long as it may.
-    case channelExpired
-    /// It only sends, and an operator made its user audience.
-    case madeAudience
-    /// Its `connection_lifetime` is over.
-    case lifetimeExpired
-    /// The token or URL that admitted it has expired.
-    case tokenExpired
-    /// An operator ended the session of its channel.
-    case sessionTerminated
-    /// Its signaling read events too slowly.
-    case tooSlow
-    /// The same user joined again and took its place.
-    case replaced
-    /// Its signaling connection was lost.
-    case signalingLost
-    /// It did not answer the pings of its signaling.
-    case pongTimedOut
-    /// Its signaling ended it for this reason.
-    case rejected(String)
-
-    /// Whether the media plane ended the peer itself.
-    var isOfTransport: Bool {
-        if case .transport = self { true } else { false }
-    }
 }

@@ -1,61 +1,63 @@
+package import ChannelTypes
+
 /// Limits of one node's rooms. Everything that a client can add to has a limit here.
-public struct RoomLimits: Equatable, Sendable, Codable {
+package struct RoomLimits: Equatable, Sendable, Codable {
     /// Channels with participants. Channels with listeners only are bounded by the listeners.
-    public var channelsMax: Int
+    package var channelsMax: Int
     /// Participants of all channels together.
-    public var participantsMax: Int
-    public var participantsPerChannelMax: Int
+    package var participantsMax: Int
+    package var participantsPerChannelMax: Int
     /// Publishers of one channel; each of them is in every snapshot of it.
-    public var publishersPerChannelMax: Int
+    package var publishersPerChannelMax: Int
     /// Publishers of all channels together; 0 for no limit of their own.
-    public var publishersMax: Int
+    package var publishersMax: Int
     /// Publishers that the tokens of one app admitted, in all channels together; 0 for no limit.
-    public var publishersPerAppMax: Int
+    package var publishersPerAppMax: Int
     /// Listeners of all channels together.
-    public var listenersMax: Int
-    public var listenersPerChannelMax: Int
+    package var listenersMax: Int
+    package var listenersPerChannelMax: Int
     /// Listeners of one network (an IPv4 address, the /64 of an IPv6 address); 0 for no limit. Clients on this machine
     /// may have three quarters of all listeners.
-    public var listenersPerNetworkMax: Int
+    package var listenersPerNetworkMax: Int
     /// Events that wait for a participant's signaling. A participant with more ends.
-    public var eventsWaitingMax: Int
+    package var eventsWaitingMax: Int
     /// Channels with members of one network. Beyond it, its clients open no more channels.
-    public var channelsPerNetworkMax: Int
+    package var channelsPerNetworkMax: Int
     /// Participants of one network.
-    public var participantsPerNetworkMax: Int
+    package var participantsPerNetworkMax: Int
     /// Participants of one network that are not connected yet.
-    public var unconnectedPerNetworkMax: Int
+    package var unconnectedPerNetworkMax: Int
     /// How long a newcomer may take to answer its offer, and then to find an ICE path, in whole seconds.
-    public var unansweredTimeout: Duration
+    package var unansweredTimeout: Duration
     /// Bit/s that one participant may publish, audio and video together, unless its authorization sets another limit;
     /// `nil` for no limit. Beyond it layers of video are dropped, the highest first. The default permits the highest
     /// `video_bit_rate` of Sora's clients, 30 Mbit/s, with audio and headers.
-    public var publishBitsPerSecondMax: Int?
+    package var publishBitsPerSecondMax: Int?
     /// Messages a second that one participant may send to others over data channels, and as many at once.
-    public var dataMessagesPerSecond: Int
+    package var dataMessagesPerSecond: Int
     /// Bytes of content a second of these messages; at most 192 KiB of them are taken at once.
-    public var dataBytesPerSecond: Int
+    package var dataBytesPerSecond: Int
     /// Changes a second that one participant may make of itself, with ``changeBurst`` at once: its mutes, its role and its
     /// metadata, of which all others are told. Beyond it, others are told later of the latest, and a role or a push is refused.
-    public var changesPerSecond: Int
+    package var changesPerSecond: Int
     /// The most of these changes at once.
-    public var changeBurst: Int
+    package var changeBurst: Int
     /// Deliveries a second that the messages of one participant may cause, and as many at once. A delivery is what one packet
     /// carries of a message, to one receiver.
-    public var dataDeliveriesPerSecond: Int
+    package var dataDeliveriesPerSecond: Int
     /// Deliveries a second of one channel, and as many at once.
-    public var channelDeliveriesPerSecond: Int
+    package var channelDeliveriesPerSecond: Int
     /// Deliveries a second of all channels together. Beyond it each channel has an equal part.
-    public var nodeDeliveriesPerSecond: Int
+    package var nodeDeliveriesPerSecond: Int
     /// What happens when a user joins again, unless its authorization decides.
-    public var duplicateUsers: DuplicateUserPolicy
+    package var duplicateUsers: DuplicateUserPolicy
     /// How long a member that can resume keeps its place when its connection is lost, in whole seconds; 0 for not at
     /// all.
-    public var resumeGrace: Duration
+    package var resumeGrace: Duration
     /// How long a channel lives from its first participant on, in whole seconds; 0 for without an end.
-    public var channelLifetime: Duration
+    package var channelLifetime: Duration
 
-    public init(
+    package init(
         channelsMax: Int = 10_000,
         participantsMax: Int = 20_000,
         participantsPerChannelMax: Int = 5_000,
@@ -111,7 +113,7 @@ public struct RoomLimits: Equatable, Sendable, Codable {
 }
 
 /// Which newcomers the node admits, for a graceful shutdown.
-public enum NodeMode: Hashable, Comparable, Sendable {
+package enum NodeMode: Hashable, Comparable, Sendable {
     case normal
     /// Newcomers are admitted to channels with a session only.
     case blockNewSessions
@@ -120,7 +122,7 @@ public enum NodeMode: Hashable, Comparable, Sendable {
 }
 
 /// Whom a node that drains refuses, besides those that its ``NodeMode`` refuses.
-public enum DrainStage: Hashable, Sendable {
+package enum DrainStage: Hashable, Sendable {
     /// Nobody: the node does not drain.
     case none
     /// Newcomers of channels that no participant of this node is in.

@@ -1,13 +1,13 @@
 import Glibc
-public import Wire
+package import Wire
 
 /// A moment on two clocks: the monotonic one for durations, the system's real time for timestamps.
-public struct RoomTime: Hashable, Sendable, Codable {
-    public var instant: Instant
+package struct RoomTime: Hashable, Sendable, Codable {
+    package var instant: Instant
     /// Nanoseconds since 1970 UTC. The real-time clock may jump.
-    public var unixNanoseconds: Int64
+    package var unixNanoseconds: Int64
 
-    public init(instant: Instant, unixNanoseconds: Int64) {
+    package init(instant: Instant, unixNanoseconds: Int64) {
         self.instant = instant
         self.unixNanoseconds = unixNanoseconds
     }
@@ -17,15 +17,15 @@ public struct RoomTime: Hashable, Sendable, Codable {
 }
 
 /// The clock of rooms; tests pass their own.
-public struct RoomClock: Sendable {
-    public let now: @Sendable () -> RoomTime
-    public init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }
+package struct RoomClock: Sendable {
+    package let now: @Sendable () -> RoomTime
+    package init(_ now: @escaping @Sendable () -> RoomTime) { self.now = now }
 
     /// The time in nanoseconds since 1970 UTC.
-    public var unixNanoseconds: Int64 { now().unixNanoseconds }
+    package var unixNanoseconds: Int64 { now().unixNanoseconds }
 
     /// The machine's clocks.
-    public static let system = RoomClock {
+    package static let system = RoomClock {
         RoomTime(
             instant: Instant(nanoseconds: nanoseconds(of: CLOCK_MONOTONIC)),
             unixNanoseconds: nanoseconds(of: CLOCK_REALTIME)

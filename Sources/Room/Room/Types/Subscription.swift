@@ -1,13 +1,14 @@
-public import Wire
+package import ChannelTypes
+package import Wire
 
 /// The tracks that a receiver subscribes to or unsubscribes from; `nil` matches any.
-public struct SubscriptionSelection: Hashable, Sendable, Codable {
+package struct SubscriptionSelection: Hashable, Sendable, Codable {
     /// The client identifier of the tracks' senders. `nil` also for those who join later.
-    public var user: String?
-    public var kind: MediaKind?
-    public var source: VideoSource?
+    package var user: String?
+    package var kind: MediaKind?
+    package var source: VideoSource?
 
-    public init(user: String? = nil, kind: MediaKind? = nil, source: VideoSource? = nil) {
+    package init(user: String? = nil, kind: MediaKind? = nil, source: VideoSource? = nil) {
         self.user = user
         self.kind = kind
         self.source = source
@@ -15,31 +16,31 @@ public struct SubscriptionSelection: Hashable, Sendable, Codable {
 }
 
 /// The tracks of a user that are of one kind, in connections with one source.
-public struct TrackSelector: Hashable, Sendable, Codable, CaseIterable {
-    public let kind: MediaKind
-    public let source: VideoSource
+package struct TrackSelector: Hashable, Sendable, Codable, CaseIterable {
+    package let kind: MediaKind
+    package let source: VideoSource
 
-    public init(kind: MediaKind, source: VideoSource) {
+    package init(kind: MediaKind, source: VideoSource) {
         self.kind = kind
         self.source = source
     }
 
-    public static let allCases = MediaKind.allCases.flatMap { kind in
+    package static let allCases = MediaKind.allCases.flatMap { kind in
         VideoSource.allCases.map { Self(kind: kind, source: $0) }
     }
 }
 
 /// What one connection of a member is subscribed to.
-public struct ConnectionSubscription: Hashable, Sendable {
-    public let connection: ParticipantID
+package struct ConnectionSubscription: Hashable, Sendable {
+    package let connection: ParticipantID
     let subscription: Subscription
 
     /// The users of whom it is subscribed to other tracks than of the rest, in no particular order.
-    public var users: some Sequence<String> { subscription.users }
+    package var users: some Sequence<String> { subscription.users }
 
     /// The tracks that it is subscribed to.
     /// - Parameter user: one of ``users``; `nil` for all other users, those who join later included.
-    public func tracks(of user: String?) -> [TrackSelector] {
+    package func tracks(of user: String?) -> [TrackSelector] {
         TrackSelector.allCases.filter { subscription.includes(user, $0.kind, $0.source) }
     }
 }

@@ -1,22 +1,22 @@
-public import Wire
+package import Wire
 
 /// The video codecs that the viewers of a channel can decode.
 ///
 /// A WHEP viewer's offer lists every codec that it can decode. A Sora client's answer lists only codecs that were
 /// offered to it, so it is not counted before it refuses one: libwebrtc and browsers decode what a node offers by default.
-public struct VideoDecoders: Hashable, Sendable, Codable {
+package struct VideoDecoders: Hashable, Sendable, Codable {
     /// Viewers whose codecs are known.
-    public private(set) var viewers = 0
+    package private(set) var viewers = 0
     private var counts: [CodecName: Int] = [:]
 
-    public init() {}
+    package init() {}
 
     /// Codecs that every client with video can send, the most common first.
     private static let common: [CodecName] = [.vp8, .h264]
 
     /// The codec for a sender that leaves the choice to the node: `preferred` if all known viewers can decode it,
     /// otherwise the one of `preferred`, VP8 and H.264 that most of them can decode.
-    public func choice(preferred: CodecName) -> CodecName {
+    package func choice(preferred: CodecName) -> CodecName {
         let count = { (codec: CodecName) in counts[codec] ?? 0 }
         guard count(preferred) < viewers else { return preferred }
         return Self.common.reduce(preferred) { count($1) > count($0) ? $1 : $0 }

@@ -1,4 +1,5 @@
-package import Room
+package import ChannelTypes
+import Room
 import Synchronization
 
 // Which node has a room.
@@ -67,7 +68,7 @@ extension AyameCalls {
 
     /// Answers the question of another node.
     /// - Returns: `nil` for bytes that are no question.
-    public func answer(_ question: [UInt8]) -> [UInt8]? {
+    package func answer(_ question: [UInt8]) -> [UInt8]? {
         switch AyameNodeQuestion(question) {
         case nil: return nil
         case .find(let room): return AyameNodeAnswer(room: rooms.listing(of: room)).encoded

@@ -1,4 +1,4 @@
-public import Room
+package import Room
 import Synchronization
 import Web
 
@@ -7,7 +7,7 @@ import Web
 extension AyameCalls {
     /// Takes a message of another node; those of one node in their order. It does not block.
     /// - Returns: whether it was understood.
-    public func received(_ bytes: [UInt8], from node: NodeID) -> Bool {
+    package func received(_ bytes: [UInt8], from node: NodeID) -> Bool {
         guard let message = AyameNodeMessage(bytes) else { return false }
         switch message {
         case .register(let guest): admit(guest, from: node)
@@ -32,7 +32,7 @@ extension AyameCalls {
 
     /// The link to a node is lost: what was sent over it may not have arrived. Clients that were in rooms of the node, and those
     /// of the node that were in rooms of this one, are in no room any more.
-    public func lost(_ node: NodeID) {
+    package func lost(_ node: NodeID) {
         let (answers, guests) = state.withLock { state in
             var answers: [CheckedContinuation<AyameRooms.Answer?, Never>] = []
             for (id, registration) in state.registrations where registration.home == node {

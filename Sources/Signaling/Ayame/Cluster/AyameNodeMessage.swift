@@ -1,3 +1,4 @@
+import ChannelTypes
 import Foundation
 import Room
 import Web

@@ -1,10 +1,11 @@
-public import Room
+package import ChannelTypes
+package import Room
 
 /// The other nodes of a cluster, as rooms of the 1:1 relay use them.
 ///
 /// A node that is reached again after its link was lost may have forgotten everything, so each loss is told to
 /// ``AyameCalls/lost(_:)``. Only ``candidates(for:)`` and ``ask(_:of:)`` may wait, and no method calls back.
-public protocol CallCluster: Sendable {
+package protocol CallCluster: Sendable {
     var own: NodeID { get }
 
     /// Nodes with the same view of the cluster have the same ones for a room.
@@ -25,13 +26,13 @@ public protocol CallCluster: Sendable {
 }
 
 /// The nodes that may have a room of the 1:1 relay, this one perhaps among them.
-public struct CallCandidates: Hashable, Sendable {
+package struct CallCandidates: Hashable, Sendable {
     /// Where a new room may begin, the best first.
-    public var open: [NodeID]
+    package var open: [NodeID]
     /// Those that take no new room, but may have this one.
-    public var closed: [NodeID]
+    package var closed: [NodeID]
 
-    public init(open: [NodeID], closed: [NodeID] = []) {
+    package init(open: [NodeID], closed: [NodeID] = []) {
         self.open = open
         self.closed = closed
     }

@@ -1,3 +1,4 @@
+import ChannelTypes
 import JSON
 import MediaTypes
 import Room
@@ -14,7 +15,7 @@ extension AdminAPI {
     /// Answers another node's question for connections of this one.
     /// - Parameter question: a JSON array of identifiers of connections.
     /// - Returns: a JSON object of their documents by identifier, without those that are not here; `nil` for another text.
-    public func answer(connections question: [UInt8]) async -> [UInt8]? {
+    package func answer(connections question: [UInt8]) async -> [UInt8]? {
         guard let ids = try? JSONValue(parsing: question).array, ids.count <= Self.askedMax else { return nil }
         var documents: [String: JSONValue] = [:]
         for id in ids.compactMap({ $0.string.flatMap { ParticipantID($0) } }) {

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import JSON
 import MediaTypes
 import Room

@@ -1,25 +1,26 @@
-public import Access
-public import Ayame
-public import History
+package import Access
+package import Ayame
+import ChannelTypes
+package import History
 import JSON
 import Logging
-public import Room
-public import Web
-public import Webhooks
+package import Room
+package import Web
+package import Webhooks
 
 /// The admin API, compatible with Sora's: `POST /` with the operation in the header `x-sora-target`, and arguments and result
 /// as JSON.
 ///
 /// The date before an operation's name is ignored: there is one version of each operation.
-public struct AdminAPI: Sendable {
+package struct AdminAPI: Sendable {
     /// The totals of all media loops since the node started.
-    public struct MediaTotals: Hashable, Sendable {
-        public var packetsReceived: UInt64 = 0
-        public var bytesReceived: UInt64 = 0
-        public var packetsSent: UInt64 = 0
-        public var bytesSent: UInt64 = 0
+    package struct MediaTotals: Hashable, Sendable {
+        package var packetsReceived: UInt64 = 0
+        package var bytesReceived: UInt64 = 0
+        package var packetsSent: UInt64 = 0
+        package var bytesSent: UInt64 = 0
 
-        public init() {}
+        package init() {}
     }
 
     let directory: ChannelDirectory
@@ -39,7 +40,7 @@ public struct AdminAPI: Sendable {
     ///   - drain: The node's drain; `nil` for one that nothing advances.
     ///   - cluster: The other nodes; `nil` outside of a cluster.
     ///   - history: The connections of the last hours; `nil` where they are not kept.
-    public init(
+    package init(
         directory: ChannelDirectory,
         statistics: SignalingStatistics,
         clientStatistics: ClientStatistics,

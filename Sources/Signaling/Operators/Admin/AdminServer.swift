@@ -1,19 +1,19 @@
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import HummingbirdCore
 import JSON
-public import Logging
+package import Logging
 import NIOCore
-import Room
-public import ServiceLifecycle
-public import Web
+import ServiceLifecycle
+package import Web
 import Wire
 
 /// The admin listener: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/clusterz`, the ``AdminAPI`` and the operators' API below
 /// `/v1`.
 ///
 /// With a token both APIs require it. Metrics and probes never do, so the listener belongs on loopback or a private network.
-public struct AdminServer: Service {
+package struct AdminServer: Service {
     private let application: Application<AdminResponder>
     private let host: String
     private let port: Int
@@ -31,7 +31,7 @@ public struct AdminServer: Service {
     ///   - whyNotReady: Why the node accepts no new clients, in one line for operators; `nil` while it does.
     ///   - stalledLoops: The names of the loops that serve nobody; with any the node is neither alive nor ready.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
-    public init(
+    package init(
         host: String,
         port: Int,
         certificate: HTTPSCertificate? = nil,
@@ -74,7 +74,7 @@ public struct AdminServer: Service {
     /// The application, for tests without a bound port.
     var testable: Application<AdminResponder> { application }
 
-    public func run() async throws {
+    package func run() async throws {
         do {
             try await application.run()
         } catch let error as IOError {

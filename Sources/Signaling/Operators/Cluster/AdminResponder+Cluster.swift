@@ -1,8 +1,8 @@
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import JSON
 import NIOCore
-import Room
 import Web
 
 extension AdminResponder {

@@ -1,10 +1,10 @@
-public import Room
-public import Wire
+package import Room
+package import Wire
 
 /// How a node drains.
-public struct DrainRequest: Hashable, Sendable {
+package struct DrainRequest: Hashable, Sendable {
     /// Who asked for it.
-    public enum Cause: Hashable, Sendable {
+    package enum Cause: Hashable, Sendable {
         /// An operator, who can take it back. At the deadline the clients are told to leave, and the node stays.
         case operators
         /// What comes before a shutdown, which follows at the deadline or when all clients have left.
@@ -12,22 +12,22 @@ public struct DrainRequest: Hashable, Sendable {
     }
 
     /// The longest time of a drain.
-    public static let secondsMax = 86_400
+    package static let secondsMax = 86_400
     /// The time until the deadline unless an operator gives one.
-    public static let deadlineDefault = Interval.seconds(600)
+    package static let deadlineDefault = Interval.seconds(600)
     /// How long newcomers are admitted to existing channels unless an operator says so.
-    public static let admissionDefault = Interval.seconds(10)
+    package static let admissionDefault = Interval.seconds(10)
 
-    public var cause: Cause
+    package var cause: Cause
     /// The time from now until the clients have to leave.
-    public var deadline: Interval
+    package var deadline: Interval
     /// The time from now in which newcomers are admitted to channels that have members. It ends at the deadline at the latest.
-    public var admission: Interval
+    package var admission: Interval
 
     /// - Parameters:
     ///   - deadline: the time until the clients have to leave.
     ///   - admission: the time in which newcomers are admitted to channels that have members.
-    public init(
+    package init(
         by cause: Cause,
         deadline: Interval = Self.deadlineDefault,
         admission: Interval = Self.admissionDefault
@@ -39,15 +39,15 @@ public struct DrainRequest: Hashable, Sendable {
 }
 
 /// Why a request about the drain changed nothing.
-public enum DrainFailure: Error, Hashable, Sendable {
+package enum DrainFailure: Error, Hashable, Sendable {
     /// The node shuts down, or drains because it was told to.
     case stopping
 }
 
 /// How far the drain of a node is.
-public struct DrainReport: Hashable, Sendable {
+package struct DrainReport: Hashable, Sendable {
     /// What a draining node does, in this order.
-    public enum Phase: String, CaseIterable, Hashable, Sendable {
+    package enum Phase: String, CaseIterable, Hashable, Sendable {
         /// It refuses newcomers of channels that nobody is in.
         case newChannels = "new_channels"
         /// It refuses all newcomers.
@@ -56,20 +56,20 @@ public struct DrainReport: Hashable, Sendable {
         case closing
     }
 
-    public var state: NodeState
+    package var state: NodeState
     /// The clients of the node.
-    public var clients: Int
+    package var clients: Int
     /// `nil` unless the node drains.
-    public var phase: Phase?
+    package var phase: Phase?
     /// Since the drain began.
-    public var elapsed = Interval.zero
+    package var elapsed = Interval.zero
     /// Until the deadline.
-    public var remaining = Interval.zero
+    package var remaining = Interval.zero
     /// Whether a shutdown follows.
-    public var isOfShutdown = false
+    package var isOfShutdown = false
 
     /// The report of a node that does not drain.
-    public init(state: NodeState, clients: Int) {
+    package init(state: NodeState, clients: Int) {
         self.state = state
         self.clients = clients
     }

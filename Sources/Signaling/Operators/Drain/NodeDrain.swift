@@ -1,13 +1,13 @@
-public import Ayame
-public import Logging
-public import Room
+package import Ayame
+package import Logging
+package import Room
 import Synchronization
 import Web
-public import Wire
+package import Wire
 
 /// Drains a node and takes that back: at once no new channels, then no newcomers, and at the deadline of an operators' drain
 /// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.
-public final class NodeDrain: Sendable {
+package final class NodeDrain: Sendable {
     private let directory: ChannelDirectory
     private let relayCalls: AyameCalls
     private let logger: Logger
@@ -19,7 +19,7 @@ public final class NodeDrain: Sendable {
     ///   - relayCalls: The registrations of the 1:1 relay.
     ///   - now: The clock; by default the one of the listeners.
     ///   - hasStarted: Whether all listeners are up.
-    public init(
+    package init(
         directory: ChannelDirectory,
         relayCalls: AyameCalls,
         logger: Logger,
@@ -33,13 +33,13 @@ public final class NodeDrain: Sendable {
         self.hasStarted = hasStarted
     }
 
-    public var state: NodeState {
+    package var state: NodeState {
         let hasStarted = hasStarted()
         return model.withLock { $0.state(hasStarted: hasStarted) }
     }
 
     /// How far the drain is.
-    public var report: DrainReport {
+    package var report: DrainReport {
         get async {
             let clients = await clients
             let (now, hasStarted) = (now(), hasStarted())
@@ -57,7 +57,7 @@ public final class NodeDrain: Sendable {
 
     /// Starts to drain, or changes the times of the drain that is under way.
     /// - Throws: ``DrainFailure/stopping`` when the node shuts down, or an operator asks during the drain of a shutdown.
-    public func start(_ request: DrainRequest) throws(DrainFailure) {
+    package func start(_ request: DrainRequest) throws(DrainFailure) {
         let now = now()
         try change { model throws(DrainFailure) in try model.start(request, at: now) }
         logger.notice("draining", metadata: ["deadline_seconds": "\(Int(request.deadline.seconds))"])
@@ -65,17 +65,17 @@ public final class NodeDrain: Sendable {
 
     /// Takes the drain back: all newcomers are admitted again. Without a drain it does nothing.
     /// - Throws: ``DrainFailure/stopping`` when the node shuts down or drains before its shutdown.
-    public func cancel() throws(DrainFailure) {
+    package func cancel() throws(DrainFailure) {
         let wasDraining = state == .draining
         try change { model throws(DrainFailure) in try model.cancel() }
         if wasDraining { logger.notice("drain cancelled") }
     }
 
     /// The shutdown begins, which is final.
-    public func stop() { model.withLock { $0.stop() } }
+    package func stop() { model.withLock { $0.stop() } }
 
     /// Advances the drain. To be called once a second.
-    public func tick() async {
+    package func tick() async {
         guard model.withLock({ $0.phase != nil }) else { return }
         let clients = await clients
         let now = now()

@@ -1,9 +1,9 @@
 import Access
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import MediaTypes
 import NIOCore
-import Room
 import Web
 
 // Requests for WHIP and WHEP sessions of other nodes.

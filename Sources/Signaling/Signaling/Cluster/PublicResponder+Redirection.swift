@@ -1,3 +1,4 @@
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import Room

@@ -1,21 +1,21 @@
-public import Access
-public import Ayame
+package import Access
+package import Ayame
 import Hummingbird
 import HummingbirdCore
-public import Logging
+package import Logging
 import NIOCore
-public import Room
-public import ServiceLifecycle
-public import Sora
-public import Web
-public import Webhooks
-public import Wire
+package import Room
+import ServiceLifecycle
+package import Sora
+package import Web
+package import Webhooks
+package import Wire
 
 /// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
 ///
 /// At a graceful shutdown it stops accepting connections, refuses new participants on open connections, ends event streams,
 /// and returns when the pending requests are answered.
-public struct PublicServer: Service {
+package struct PublicServer: Service {
     private let application: Application<PublicResponder>
     private let configuration: SignalingConfiguration
     private let directory: ChannelDirectory
@@ -34,7 +34,7 @@ public struct PublicServer: Service {
     ///   - logger: Logs for the HTTP server.
     ///   - signalingLogger: Logs refused connections; `logger` if `nil`.
     ///   - onRunning: Called with the bound port when the listener accepts connections.
-    public init(
+    package init(
         configuration: SignalingConfiguration,
         directory: ChannelDirectory,
         authorizer: any Authorizer,
@@ -150,14 +150,14 @@ public struct PublicServer: Service {
     /// Answers a request that another node of the cluster passed on. It is not passed on again.
     ///
     /// It needs no listener of its own: the link between the nodes brings the request and takes the response back.
-    public func respond(to request: ForwardedRequest) async -> ForwardedResponse {
+    package func respond(to request: ForwardedRequest) async -> ForwardedResponse {
         await responder.respond(to: request)
     }
 
     /// The application, for tests without a bound port.
     var testable: Application<PublicResponder> { application }
 
-    public func run() async throws {
+    package func run() async throws {
         let directory = directory
         try await withGracefulShutdownHandler {
             do {

@@ -1,18 +1,19 @@
 import Access
-public import Logging
+import ChannelTypes
+package import Logging
 import MediaTypes
-public import Room
-public import ServiceLifecycle
+package import Room
+import ServiceLifecycle
 import Wire
 
 /// Removes every participant at a graceful shutdown.
 ///
 /// Services shut down in reverse order of their list: put it before ``PublicServer``.
-public struct RoomsService: Service {
+package struct RoomsService: Service {
     private let directory: ChannelDirectory
-    public init(_ directory: ChannelDirectory) { self.directory = directory }
+    package init(_ directory: ChannelDirectory) { self.directory = directory }
 
-    public func run() async throws {
+    package func run() async throws {
         // It throws when the task is cancelled.
         try? await gracefulShutdown()
         await directory.shutdown()
@@ -20,7 +21,7 @@ public struct RoomsService: Service {
 }
 
 /// Makes the notice handler of ``ChannelDirectory`` that logs all notices.
-public func logNotices(to logger: Logger) -> @Sendable (ChannelDirectory.Event) -> Void {
+package func logNotices(to logger: Logger) -> @Sendable (ChannelDirectory.Event) -> Void {
     let log = NoticeLog(logger: logger)
     return { log.log($0) }
 }

@@ -1,6 +1,6 @@
+import ChannelTypes
 import HTTPTypes
 import Pages
-import Room
 import Web
 
 /// A path of the public listener.

@@ -1,32 +1,32 @@
-public import Ayame
-public import Sora
-public import Web
+package import Ayame
+package import Sora
+package import Web
 
 /// The configuration of the public listener.
-public struct SignalingConfiguration: Sendable {
+package struct SignalingConfiguration: Sendable {
     /// The address or name to bind; an IPv6 address without brackets.
-    public var host: String
+    package var host: String
     /// The TCP port; 0 for any free port.
-    public var port: Int
+    package var port: Int
     /// `nil` for plain HTTP, on loopback and behind a proxy that terminates TLS.
-    public var certificate: HTTPSCertificate?
+    package var certificate: HTTPSCertificate?
     /// TURN over TLS on the port of the listener, with a certificate only; `nil` without.
-    public var sharedTURN: SharedTURN?
-    public var limits: HTTPLimits
+    package var sharedTURN: SharedTURN?
+    package var limits: HTTPLimits
     /// The limits of one WebSocket.
-    public var webSocketLimits: WebSocketLimits
+    package var webSocketLimits: WebSocketLimits
     /// The reverse proxies in front of the listener.
-    public var proxies: ProxyConfiguration
+    package var proxies: ProxyConfiguration
     /// The time between heartbeat comments of an event stream.
-    public var heartbeatInterval: Duration
+    package var heartbeatInterval: Duration
     /// The minimum time between two events of one event stream. Changes within it coalesce.
-    public var eventInterval: Duration
+    package var eventInterval: Duration
     /// The configuration of Sora signaling.
-    public var sora: SoraConfiguration
+    package var sora: SoraConfiguration
     /// The configuration of the 1:1 relay.
-    public var ayame: AyameConfiguration
+    package var ayame: AyameConfiguration
 
-    public init(
+    package init(
         host: String = "127.0.0.1",
         port: Int = 8080,
         certificate: HTTPSCertificate? = nil,

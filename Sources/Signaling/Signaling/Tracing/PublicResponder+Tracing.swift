@@ -1,7 +1,7 @@
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import MediaTypes
-import Room
 import Telemetry
 import Web
 

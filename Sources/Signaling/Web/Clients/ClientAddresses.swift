@@ -1,6 +1,7 @@
+package import ChannelTypes
 package import Logging
 package import NIOCore
-package import Room
+import Room
 import Synchronization
 package import Wire
 

@@ -1,13 +1,13 @@
-public import Wire
+package import Wire
 
 /// A range of addresses in CIDR notation (RFC 4632, RFC 4291 §2.3).
-public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
+package struct AddressRange: Hashable, Sendable, CustomStringConvertible {
     let address: IPAddress
     /// The number of significant leading bits: up to 32 for IPv4, up to 128 for IPv6.
     let prefixLength: Int
 
     /// Parses `ADDRESS` or `ADDRESS/LENGTH`; `nil` for anything else.
-    public init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let address = IPAddress(first) else { return nil }
         let bits = address.isV4 ? 32 : 128
@@ -22,7 +22,7 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         prefixLength = length
     }
 
-    public func contains(_ other: IPAddress) -> Bool {
+    package func contains(_ other: IPAddress) -> Bool {
         guard address.isV4 == other.isV4 else { return false }
         // An IPv4 address is in the last 32 of 128 bits.
         let length = address.isV4 ? prefixLength + 96 : prefixLength
@@ -31,15 +31,15 @@ public struct AddressRange: Hashable, Sendable, CustomStringConvertible {
         return (address.high ^ other.high) & highMask == 0 && (address.low ^ other.low) & lowMask == 0
     }
 
-    public var description: String { "\(address)/\(prefixLength)" }
+    package var description: String { "\(address)/\(prefixLength)" }
 }
 
 /// The trusted reverse proxies of the public listener, and how they name their clients.
 ///
 /// The server ignores addresses that other clients claim.
-public struct ProxyConfiguration: Hashable, Sendable {
+package struct ProxyConfiguration: Hashable, Sendable {
     /// How a proxy names the client of a connection.
-    public enum Header: String, Hashable, Sendable, CaseIterable {
+    package enum Header: String, Hashable, Sendable, CaseIterable {
         /// The field `X-Forwarded-For` of each request: the last address in it that is not a trusted proxy's.
         case forwardedFor = "x-forwarded-for"
         /// The header of the PROXY protocol, version 1 or 2, in front of everything else on the connection, TLS included.
@@ -47,10 +47,10 @@ public struct ProxyConfiguration: Hashable, Sendable {
     }
 
     /// The proxies' addresses. Without any, the connection's address is the client's.
-    public var trusted: [AddressRange]
-    public var header: Header
+    package var trusted: [AddressRange]
+    package var header: Header
 
-    public init(trusted: [AddressRange] = [], header: Header = .forwardedFor) {
+    package init(trusted: [AddressRange] = [], header: Header = .forwardedFor) {
         self.trusted = trusted
         self.header = header
     }

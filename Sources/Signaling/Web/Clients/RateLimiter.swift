@@ -1,5 +1,5 @@
+package import ChannelTypes
 package import Logging
-package import Room
 import Synchronization
 package import Wire
 

@@ -1,5 +1,5 @@
+import ChannelTypes
 import NIOCore
-import Room
 import Synchronization
 
 /// Bounds the bytes that wait for all clients of a listener together: those that they have not read, or those of messages that

@@ -1,36 +1,36 @@
-public import MediaTypes
-public import Room
-public import Wire
+package import MediaTypes
+package import Room
+package import Wire
 
 /// A cluster as one of its nodes knows it, for operators.
-public struct ClusterStatus: Hashable, Sendable {
+package struct ClusterStatus: Hashable, Sendable {
     /// One node.
-    public struct Node: Hashable, Sendable {
+    package struct Node: Hashable, Sendable {
         /// The same after a restart.
-        public var name: String
+        package var name: String
         /// The run of the node.
-        public var incarnation: NodeIncarnation
-        public var state: NodeState
+        package var incarnation: NodeIncarnation
+        package var state: NodeState
         /// Where clients reach it, as it said itself; `nil` when it did not.
-        public var address: NodeAddress?
-        public var region = ""
-        public var zone = ""
+        package var address: NodeAddress?
+        package var region = ""
+        package var zone = ""
         /// The program's version.
-        public var version = ""
+        package var version = ""
         /// In per cent of what the node can carry.
-        public var load = 0
-        public var members = 0
-        public var rooms = 0
+        package var load = 0
+        package var members = 0
+        package var rooms = 0
         /// Whether the store has had no heartbeat of the node for a while. It gets no new rooms.
-        public var isAbsent = false
+        package var isAbsent = false
         /// Whether this node ignores it, because the cluster's secret did not sign its record in the store.
-        public var isIgnored = false
+        package var isIgnored = false
         /// The link to it; `nil` without one, because nothing needs one.
-        public var link: LinkState?
+        package var link: LinkState?
         /// Of the link; `nil` before it is measured.
-        public var roundTrip: Interval?
+        package var roundTrip: Interval?
 
-        public init(name: String, incarnation: NodeIncarnation, state: NodeState) {
+        package init(name: String, incarnation: NodeIncarnation, state: NodeState) {
             self.name = name
             self.incarnation = incarnation
             self.state = state
@@ -38,7 +38,7 @@ public struct ClusterStatus: Hashable, Sendable {
     }
 
     /// The directory that the nodes share.
-    public enum StoreState: String, CaseIterable, Hashable, Sendable {
+    package enum StoreState: String, CaseIterable, Hashable, Sendable {
         /// The cluster runs without one.
         case none
         case up
@@ -46,16 +46,16 @@ public struct ClusterStatus: Hashable, Sendable {
     }
 
     /// The cluster's name.
-    public var name: String
+    package var name: String
     /// This node.
-    public var own: Node
+    package var own: Node
     /// The others, in the order of their names, those that are ignored last.
-    public var others: [Node]
-    public var store: StoreState
+    package var others: [Node]
+    package var store: StoreState
     /// The number of rooms that this node shares with so many nodes, itself included.
-    public var roomsByNodeCount: [Int: Int] = [:]
+    package var roomsByNodeCount: [Int: Int] = [:]
 
-    public init(name: String, own: Node, others: [Node], store: StoreState) {
+    package init(name: String, own: Node, others: [Node], store: StoreState) {
         self.name = name
         self.own = own
         self.others = others

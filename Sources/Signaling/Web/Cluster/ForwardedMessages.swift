@@ -4,33 +4,33 @@ import Foundation
 ///
 /// The node that received it from the client has limited its rate. The node that has the session authorizes it. In its coding
 /// the body is base64.
-public struct ForwardedRequest: Hashable, Sendable, Codable {
+package struct ForwardedRequest: Hashable, Sendable, Codable {
     /// A header field. Only those that sessions use are passed on.
-    public struct Field: Hashable, Sendable, Codable {
-        public let name: String
-        public let value: String
+    package struct Field: Hashable, Sendable, Codable {
+        package let name: String
+        package let value: String
 
-        public init(name: String, value: String) {
+        package init(name: String, value: String) {
             self.name = name
             self.value = value
         }
     }
 
     /// The time for the answer.
-    public static let timeout = Duration.seconds(5)
+    package static let timeout = Duration.seconds(5)
     /// The longest body, in bytes.
-    public static let bodyBytesMax = 64 * 1024
+    package static let bodyBytesMax = 64 * 1024
     /// The longest target, in bytes.
-    public static let targetBytesMax = 8 * 1024
+    package static let targetBytesMax = 8 * 1024
 
     /// `GET`, `HEAD`, `PATCH` or `DELETE`.
-    public var method: String
+    package var method: String
     /// The path and query as the client sent them.
-    public var target: String
-    public var headers: [Field]
-    public var body: [UInt8]
+    package var target: String
+    package var headers: [Field]
+    package var body: [UInt8]
 
-    public init(method: String, target: String, headers: [Field], body: [UInt8]) {
+    package init(method: String, target: String, headers: [Field], body: [UInt8]) {
         self.method = method
         self.target = target
         self.headers = headers
@@ -39,7 +39,7 @@ public struct ForwardedRequest: Hashable, Sendable, Codable {
 
     private enum CodingKeys: CodingKey { case method, target, headers, body }
 
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         method = try container.decode(String.self, forKey: .method)
         target = try container.decode(String.self, forKey: .target)
@@ -47,7 +47,7 @@ public struct ForwardedRequest: Hashable, Sendable, Codable {
         body = Array(try container.decode(Data.self, forKey: .body))
     }
 
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(method, forKey: .method)
         try container.encode(target, forKey: .target)
@@ -57,16 +57,16 @@ public struct ForwardedRequest: Hashable, Sendable, Codable {
 }
 
 /// The response to a ``ForwardedRequest``. In its coding the body is base64.
-public struct ForwardedResponse: Hashable, Sendable, Codable {
+package struct ForwardedResponse: Hashable, Sendable, Codable {
     /// The longest body, in bytes: enough for the statistics of a session with the most tracks.
-    public static let bodyBytesMax = 1 << 20
+    package static let bodyBytesMax = 1 << 20
 
     /// 100 to 599.
-    public var status: Int
-    public var headers: [ForwardedRequest.Field]
-    public var body: [UInt8]
+    package var status: Int
+    package var headers: [ForwardedRequest.Field]
+    package var body: [UInt8]
 
-    public init(status: Int, headers: [ForwardedRequest.Field], body: [UInt8]) {
+    package init(status: Int, headers: [ForwardedRequest.Field], body: [UInt8]) {
         self.status = status
         self.headers = headers
         self.body = body
@@ -74,14 +74,14 @@ public struct ForwardedResponse: Hashable, Sendable, Codable {
 
     private enum CodingKeys: CodingKey { case status, headers, body }
 
-    public init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         status = try container.decode(Int.self, forKey: .status)
         headers = try container.decode([ForwardedRequest.Field].self, forKey: .headers)
         body = Array(try container.decode(Data.self, forKey: .body))
     }
 
-    public func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encode(status, forKey: .status)
         try container.encode(headers, forKey: .headers)

@@ -1,8 +1,8 @@
-public import MediaTypes
-public import Room
+package import ChannelTypes
+package import MediaTypes
 
 /// The other nodes of a cluster, as signaling uses them.
-public protocol SignalingCluster: Sendable {
+package protocol SignalingCluster: Sendable {
     /// The run of this node, which the URLs of its sessions name.
     var incarnation: NodeIncarnation { get }
 
@@ -25,7 +25,7 @@ public protocol SignalingCluster: Sendable {
 }
 
 /// Why a newcomer may have to connect to another node.
-public enum RedirectReason: Hashable, Sendable {
+package enum RedirectReason: Hashable, Sendable {
     /// It asked this node. A channel of few members is best on one node.
     case newcomer
     /// This node refuses the newcomer, because it drains or because of its mode.
@@ -35,16 +35,16 @@ public enum RedirectReason: Hashable, Sendable {
 }
 
 /// Where clients reach a node: scheme, host and port, such as `https://n1.example.com:8443`, without a path.
-public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
+package struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
     /// Of the HTTP listener, without a slash at the end.
-    public let url: String
-    public var description: String { url }
+    package let url: String
+    package var description: String { url }
 
     /// The longest address in bytes.
     private static let bytesMax = 255
 
     /// `nil` unless the text starts with `http://` or `https://` and has a host, at most a port after it, and nothing else.
-    public init?(_ text: some StringProtocol) {
+    package init?(_ text: some StringProtocol) {
         let url = text.hasSuffix("/") ? String(text.dropLast()) : String(text)
         guard url.utf8.count <= Self.bytesMax,
             let scheme = ["http://", "https://"].first(where: { url.hasPrefix($0) })
@@ -68,7 +68,7 @@ public struct NodeAddress: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// Why a request could not be passed to another node.
-public enum ForwardFailure: Error, Hashable, Sendable {
+package enum ForwardFailure: Error, Hashable, Sendable {
     /// No node of the cluster runs under this incarnation any more.
     case nodeUnknown
     /// The node did not answer in time, or there is no link to it.

@@ -1,10 +1,10 @@
-public import History
-public import JSON
-public import Room
+package import ChannelTypes
+package import History
+package import JSON
 import Synchronization
 
 /// The latest statistics of each client, as reported by the client, for the admin API.
-public final class ClientStatistics: Sendable {
+package final class ClientStatistics: Sendable {
     /// The maximum length of a stored report, in bytes of JSON. A call of a hundred streams has about half of it.
     static let reportBytesMax = 256 * 1024
     /// The maximum length of all stored reports, in bytes: 10,000 clients of a typical call. Further reports are dropped.
@@ -24,13 +24,13 @@ public final class ClientStatistics: Sendable {
     }
     private let state = Mutex(State())
 
-    public init() {}
+    package init() {}
 
     /// Stores a client's report in place of its previous one.
     /// - Parameters:
     ///   - reports: An array of objects. Other values and reports that are too long are ignored.
     ///   - unixNanoseconds: The time of arrival, in nanoseconds since 1970 UTC.
-    public func record(
+    package func record(
         _ participant: ParticipantID,
         channel: ChannelName,
         reports: JSONValue,
@@ -54,7 +54,7 @@ public final class ClientStatistics: Sendable {
     }
 
     /// Drops the report of a removed participant.
-    public func forget(_ participant: ParticipantID) {
+    package func forget(_ participant: ParticipantID) {
         state.withLock { state in
             guard let report = state.reports.removeValue(forKey: participant) else { return }
             state.bytes -= report.text.utf8.count
@@ -64,7 +64,7 @@ public final class ClientStatistics: Sendable {
     package subscript(_ participant: ParticipantID) -> Report? { state.withLock { $0.reports[participant] } }
 
     /// What a client reported last of its playback; `nil` before its first report.
-    public func playback(of participant: ParticipantID) -> ClientPlayback? { self[participant]?.playback }
+    package func playback(of participant: ParticipantID) -> ClientPlayback? { self[participant]?.playback }
 }
 
 extension ClientPlayback {

@@ -1,13 +1,14 @@
-public import MediaTypes
-public import Metrics
-public import Room
+package import ChannelTypes
+package import MediaTypes
+package import Metrics
+package import Room
 import Synchronization
 package import Wire
 
 /// Counts sessions, connections and clients since the node started. There is one per node.
-public final class SignalingStatistics: Sendable {
+package final class SignalingStatistics: Sendable {
     /// The client programs in statistics. The raw value is the name there.
-    public enum Client: String, Hashable, Sendable, CaseIterable {
+    package enum Client: String, Hashable, Sendable, CaseIterable {
         case android = "sora_android_sdk"
         case c = "sora_c_sdk"
         case cpp = "sora_cpp_sdk"
@@ -23,7 +24,7 @@ public final class SignalingStatistics: Sendable {
         case unknown
 
         /// By what the client calls itself.
-        public init(_ agent: ClientAgent) {
+        package init(_ agent: ClientAgent) {
             let name = agent.name.lowercased()
             switch agent.signaling {
             case .whip: self = name.contains("obs") ? .obsWHIP : .unknown
@@ -43,7 +44,7 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// The limit because of which a client was refused or closed. The raw value is the metric's label.
-    public enum Refusal: String, Hashable, Sendable, CaseIterable {
+    package enum Refusal: String, Hashable, Sendable, CaseIterable {
         /// A network began more TLS handshakes than it may make requests.
         case handshakeRate = "handshake_rate"
         /// A network exceeded its rate of requests.
@@ -80,7 +81,7 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// How a registration at the 1:1 relay ended. The raw value is the metric's label.
-    public enum CallRegistration: String, Hashable, Sendable, CaseIterable {
+    package enum CallRegistration: String, Hashable, Sendable, CaseIterable {
         case accepted
         /// By the node's token, or by the operator's server.
         case rejected
@@ -89,43 +90,43 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// The counts since the node started.
-    public struct Counts: Hashable, Sendable {
-        public var sessionsCreated: UInt64 = 0
-        public var sessionsDestroyed: UInt64 = 0
-        public var connectionsCreated: UInt64 = 0
+    package struct Counts: Hashable, Sendable {
+        package var sessionsCreated: UInt64 = 0
+        package var sessionsDestroyed: UInt64 = 0
+        package var connectionsCreated: UInt64 = 0
         /// Those that are created, by what they connected over.
-        public var connectionsOver: [TransportProtocol: UInt64] = [:]
-        public var connectionsUpdated: UInt64 = 0
-        public var connectionsDestroyed: UInt64 = 0
+        package var connectionsOver: [TransportProtocol: UInt64] = [:]
+        package var connectionsUpdated: UInt64 = 0
+        package var connectionsDestroyed: UInt64 = 0
         /// Connections that never connected or were refused.
-        public var connectionsFailed: UInt64 = 0
+        package var connectionsFailed: UInt64 = 0
         /// The total duration of ended connections.
-        public var duration: Duration = .zero
+        package var duration: Duration = .zero
         /// The total time from the request to join until the transport connected.
-        public var setupTime: Duration = .zero
+        package var setupTime: Duration = .zero
         /// The same of each connection.
-        public var setupTimes = DurationHistogram.setupTimes
+        package var setupTimes = DurationHistogram.setupTimes
         /// The time of each request to join until the node's description: a WHIP answer, or a Sora offer.
-        public var answerTimes = DurationHistogram.setupTimes
-        public var successfulClients: [Client: UInt64] = [:]
-        public var failedClients: [Client: UInt64] = [:]
+        package var answerTimes = DurationHistogram.setupTimes
+        package var successfulClients: [Client: UInt64] = [:]
+        package var failedClients: [Client: UInt64] = [:]
         /// Connections that ended because of the signaling, by close reason.
-        public var signalingErrors: [String: UInt64] = [:]
-        public var refusals: [Refusal: UInt64] = [:]
-        public var relayRegistrations: [CallRegistration: UInt64] = [:]
+        package var signalingErrors: [String: UInt64] = [:]
+        package var refusals: [Refusal: UInt64] = [:]
+        package var relayRegistrations: [CallRegistration: UInt64] = [:]
         /// Messages that the 1:1 relay passed on.
-        public var relayedMessages: UInt64 = 0
+        package var relayedMessages: UInt64 = 0
 
-        public init() {}
+        package init() {}
 
         /// The number of connected connections.
-        public var ongoing: UInt64 { connectionsCreated &- connectionsDestroyed }
+        package var ongoing: UInt64 { connectionsCreated &- connectionsDestroyed }
         /// The average duration of ended connections, in seconds.
-        public var durationAverage: Double {
+        package var durationAverage: Double {
             connectionsDestroyed == 0 ? 0 : duration / .seconds(1) / Double(connectionsDestroyed)
         }
         /// The average setup time, in milliseconds.
-        public var setupTimeAverage: Double {
+        package var setupTimeAverage: Double {
             connectionsCreated == 0 ? 0 : setupTime / .milliseconds(1) / Double(connectionsCreated)
         }
     }
@@ -134,12 +135,12 @@ public final class SignalingStatistics: Sendable {
 
     private let state = Mutex(Counts())
 
-    public init() {}
+    package init() {}
 
-    public var counts: Counts { state.withLock { $0 } }
+    package var counts: Counts { state.withLock { $0 } }
 
     /// Counts a report of the rooms.
-    public func take(_ report: RoomReport) {
+    package func take(_ report: RoomReport) {
         state.withLock { counts in
             switch report {
             case .sessionCreated: counts.sessionsCreated += 1
@@ -165,7 +166,7 @@ public final class SignalingStatistics: Sendable {
     }
 
     /// Counts a client that was refused or closed because of a limit.
-    public func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
+    package func refused(_ reason: Refusal) { state.withLock { $0.refusals[reason, default: 0] += 1 } }
 
     /// Counts a request to join that the node answered with its description.
     /// - Parameter duration: since the request.

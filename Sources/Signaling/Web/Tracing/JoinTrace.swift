@@ -1,5 +1,6 @@
+package import ChannelTypes
 import MediaTypes
-package import Room
+import Room
 import Synchronization
 import Telemetry
 package import Wire

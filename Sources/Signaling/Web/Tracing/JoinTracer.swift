@@ -1,10 +1,11 @@
-public import Room
+package import ChannelTypes
+package import Room
 import Synchronization
-public import Telemetry
+package import Telemetry
 import Wire
 
 /// Makes a trace of each join, and ends it by the reports of the rooms.
-public final class JoinTracer: Sendable {
+package final class JoinTracer: Sendable {
     /// How long a connected member may take to its first frame before the trace ends without it. A viewer may wait for a
     /// publisher forever.
     private static let frameTimeout = Interval.seconds(10)
@@ -26,7 +27,7 @@ public final class JoinTracer: Sendable {
     private let pending = Mutex<[ParticipantID: Pending]>([:])
 
     /// - Parameter clock: that of the rooms.
-    public init(_ tracer: Tracer, clock: RoomClock = .system) {
+    package init(_ tracer: Tracer, clock: RoomClock = .system) {
         self.tracer = tracer
         self.clock = clock
     }
@@ -66,7 +67,7 @@ public final class JoinTracer: Sendable {
     }
 
     /// Handles a report of the rooms without blocking.
-    public func take(_ report: RoomReport) {
+    package func take(_ report: RoomReport) {
         switch report {
         case .connectionCreated(let report), .setupAdvanced(let report): advanced(report)
         case .connectionResumed(let report): remove(report)?.end()
@@ -104,7 +105,7 @@ public final class JoinTracer: Sendable {
     }
 
     /// Ends the traces whose time is over. Call it about once a second.
-    public func sweep() {
+    package func sweep() {
         let now = clock.now().instant
         let over = pending.withLock { pending -> [Pending] in
             let over = pending.filter { $0.value.deadline <= now }

@@ -1,6 +1,7 @@
+package import ChannelTypes
 import NIOCore
 import NIOWebSocket
-package import Room
+import Room
 import Wire
 
 /// The server side of one WebSocket (RFC 6455): frames to and from the socket, whole text messages to and from the owner.

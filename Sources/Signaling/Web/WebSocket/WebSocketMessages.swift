@@ -19,7 +19,7 @@ package enum WebSocketOutput: Sendable {
 }
 
 /// The limits of one WebSocket.
-public struct WebSocketLimits: Equatable, Sendable {
+package struct WebSocketLimits: Equatable, Sendable {
     /// The maximum length of a message, in one or several frames. An answer has about 2.2 KB for each remote sender, so this
     /// is enough for 200 senders.
     package var messageBytesMax = 512 * 1024
@@ -32,11 +32,11 @@ public struct WebSocketLimits: Equatable, Sendable {
     /// The time limit for the client's Close.
     var closeTimeout: TimeAmount = .seconds(3)
     /// The burst of cheap frames: pings, pongs and small fragments. SDKs and browsers send one every few seconds.
-    public var cheapFrameBurst = 200
+    package var cheapFrameBurst = 200
     /// The rate of cheap frames per second.
-    public var cheapFramesPerSecond = 20
+    package var cheapFramesPerSecond = 20
     /// A fragment with fewer bytes is a cheap frame, unless it is the last one of a message.
     var fragmentBytesMin = 1_024
 
-    public init() {}
+    package init() {}
 }

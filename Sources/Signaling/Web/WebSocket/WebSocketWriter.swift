@@ -1,5 +1,6 @@
+package import ChannelTypes
 package import NIOCore
-package import Room
+import Room
 
 /// Writes to one WebSocket, from any thread.
 ///

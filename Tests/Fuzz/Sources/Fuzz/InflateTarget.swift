@@ -1,5 +1,6 @@
-import Deflate
 import Wire
+
+@testable import Deflate
 
 /// A compressed message of a client: never longer than its bound, however it was made; and what is compressed here.
 func fuzzInflate(_ bytes: RawSpan) {

@@ -1,7 +1,8 @@
-import Cluster
 import MediaTypes
-import Room
 import Wire
+
+@testable import Cluster
+@testable import Room
 
 /// The bytes of several control connections between nodes, as nodes with the cluster's secret may send them: cut into frames,
 /// and acted upon by the table of links.

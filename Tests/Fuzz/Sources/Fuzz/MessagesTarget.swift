@@ -1,8 +1,9 @@
-import Access
 import Negotiation
 import Wire
 
+@testable import Access
 @testable import Ayame
+@testable import ChannelTypes
 @testable import JSON
 @testable import Room
 @testable import Sora

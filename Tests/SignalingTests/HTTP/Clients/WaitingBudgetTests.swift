@@ -1,5 +1,5 @@
+import ChannelTypes
 import NIOCore
-import Room
 import Synchronization
 import Testing
 import Wire

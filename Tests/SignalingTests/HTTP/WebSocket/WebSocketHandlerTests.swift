@@ -1,8 +1,8 @@
+import ChannelTypes
 import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 import NIOWebSocket
-import Room
 import Synchronization
 import Testing
 

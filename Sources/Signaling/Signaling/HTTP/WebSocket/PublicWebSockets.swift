@@ -1,4 +1,5 @@
 import Ayame
+import ChannelTypes
 import NIOCore
 import NIOHTTP1
 import Room

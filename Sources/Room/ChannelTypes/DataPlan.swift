@@ -1,8 +1,8 @@
-public import MediaTypes
+package import MediaTypes
 
 /// A data channel that the node opens to a participant, and what its messages are for.
-public struct DataChannelPlan: Hashable, Sendable {
-    public enum Use: Hashable, Sendable {
+package struct DataChannelPlan: Hashable, Sendable {
+    package enum Use: Hashable, Sendable {
         /// Messages go to the participant's signaling and come from it.
         ///
         /// `sends`: whether the participant may send. One that does so on a channel where it only receives is ended.
@@ -12,7 +12,7 @@ public struct DataChannelPlan: Hashable, Sendable {
     }
 
     /// What the node says of the sender before each message to the participant.
-    public enum Header: Hashable, Sendable {
+    package enum Header: Hashable, Sendable {
         /// Nothing: the message is as it was sent.
         case none
         /// The identifier of the sender.
@@ -21,14 +21,14 @@ public struct DataChannelPlan: Hashable, Sendable {
         case user
     }
 
-    public var parameters: DataChannelParameters
-    public var use: Use
+    package var parameters: DataChannelParameters
+    package var use: Use
     /// Whether each message is a zlib stream (RFC 1950), in both directions.
-    public var isCompressed: Bool
+    package var isCompressed: Bool
     /// What each message to the participant begins with.
-    public var header: Header
+    package var header: Header
 
-    public init(
+    package init(
         _ parameters: DataChannelParameters,
         use: Use,
         isCompressed: Bool = false,
@@ -41,19 +41,19 @@ public struct DataChannelPlan: Hashable, Sendable {
     }
 
     /// Whether a label is one of messages between participants: it starts with `#`, and has more.
-    public static func isOfMessages(_ label: String) -> Bool {
+    package static func isOfMessages(_ label: String) -> Bool {
         label.utf8.first == UInt8(ascii: "#") && (2...DataChannelParameters.textBytesMax).contains(label.utf8.count)
     }
 }
 
 /// The data channels that the node opens to a participant.
-public struct DataPlan: Sendable {
-    public var channels: [DataChannelPlan]
+package struct DataPlan: Sendable {
+    package var channels: [DataChannelPlan]
     /// The last message to a participant that the node ends, and the label of its channel.
-    public var farewell: @Sendable (EndReason) -> (label: String, bytes: [UInt8])?
+    package var farewell: @Sendable (EndReason) -> (label: String, bytes: [UInt8])?
 
     /// - Parameter channels: with distinct labels, at most ``DataChannelParameters/channelsMax``.
-    public init(
+    package init(
         _ channels: [DataChannelPlan],
         farewell: @escaping @Sendable (EndReason) -> (label: String, bytes: [UInt8])? = { _ in nil }
     ) {
@@ -63,7 +63,7 @@ public struct DataPlan: Sendable {
 }
 
 /// What happened to the data channels of a participant, for its signaling.
-public enum ParticipantDataEvent: Sendable, Equatable {
+package enum ParticipantDataEvent: Sendable, Equatable {
     /// All channels of its plan are open.
     case opened
     /// A message of a channel for signaling, decompressed.
@@ -75,7 +75,7 @@ public enum ParticipantDataEvent: Sendable, Equatable {
 }
 
 /// Why a message of a participant to its signaling is refused.
-public enum DataViolation: Hashable, Sendable {
+package enum DataViolation: Hashable, Sendable {
     /// The participant only receives on the channel.
     case notPermitted
     /// It sends more messages, or more bytes of content, than signaling needs.
@@ -87,7 +87,7 @@ public enum DataViolation: Hashable, Sendable {
 }
 
 /// Why a message between participants was dropped.
-public enum MessageDropReason: String, Hashable, Sendable, CaseIterable {
+package enum MessageDropReason: String, Hashable, Sendable, CaseIterable {
     /// The participant may not send with this label.
     case notPermitted = "not_permitted"
     /// The participant sends more than it may, and the message would have waited too long.

@@ -1,12 +1,12 @@
 /// Whether a participant sends media, receives media, or both.
-public enum Role: String, Hashable, Sendable, Codable, CaseIterable {
+package enum Role: String, Hashable, Sendable, Codable, CaseIterable {
     case sendonly, recvonly, sendrecv
-    public var publishes: Bool { self != .recvonly }
-    public var watches: Bool { self != .sendonly }
+    package var publishes: Bool { self != .recvonly }
+    package var watches: Bool { self != .sendonly }
 }
 
 /// Which participants' tracks a viewer's slots play.
-public enum Following: Hashable, Sendable, Codable {
+package enum Following: Hashable, Sendable, Codable {
     /// The live publisher of the channel that went live last.
     case currentPublisher
     /// One participant; nothing after its end, because identifiers are not reused.

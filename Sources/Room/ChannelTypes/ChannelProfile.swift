@@ -1,5 +1,5 @@
 /// What members of a channel are to each other. All members of a channel have the same profile.
-public enum ChannelProfile: String, Hashable, Sendable, Codable, CaseIterable {
+package enum ChannelProfile: String, Hashable, Sendable, Codable, CaseIterable {
     /// Everyone may publish, and everyone is announced to everyone.
     case communication
     /// Hosts publish and are announced. The audience only receives, and nobody is notified of it.
@@ -7,7 +7,7 @@ public enum ChannelProfile: String, Hashable, Sendable, Codable, CaseIterable {
 }
 
 /// What a member is in its channel. In an interactive channel it can change while the member is connected.
-public enum ChannelRole: String, Hashable, Sendable, Codable, CaseIterable {
+package enum ChannelRole: String, Hashable, Sendable, Codable, CaseIterable {
     /// It publishes.
     case host
     /// It only receives.
@@ -15,23 +15,23 @@ public enum ChannelRole: String, Hashable, Sendable, Codable, CaseIterable {
 }
 
 /// What the video of a connection shows. A user's camera and screen are two connections.
-public enum VideoSource: String, Hashable, Sendable, Codable, CaseIterable {
+package enum VideoSource: String, Hashable, Sendable, Codable, CaseIterable {
     case camera, screen
 }
 
 /// A member's options that other signaling does not have, from clients that know them.
-public struct MemberOptions: Hashable, Sendable, Codable {
+package struct MemberOptions: Hashable, Sendable, Codable {
     /// `nil` for the channel's, or ``ChannelProfile/communication`` in a channel without one.
-    public var profile: ChannelProfile?
+    package var profile: ChannelProfile?
     /// Ignored unless the channel is interactive. `nil` for host when it publishes.
-    public var role: ChannelRole?
-    public var source: VideoSource
+    package var role: ChannelRole?
+    package var source: VideoSource
     /// Whether it receives nothing before it subscribes.
-    public var subscribesManually: Bool
+    package var subscribesManually: Bool
     /// The token of an earlier connection that it continues.
-    public var resumeToken: String?
+    package var resumeToken: String?
 
-    public init(
+    package init(
         profile: ChannelProfile? = nil,
         role: ChannelRole? = nil,
         source: VideoSource = .camera,

@@ -2,54 +2,54 @@
 ///
 /// The matching filter with the greatest ``priority`` decides about a track; among equals the oldest. A track without a
 /// matching filter is forwarded, unless there is an `allow` filter with rules: then it is blocked.
-public struct ForwardingFilter: Hashable, Sendable, Codable {
+package struct ForwardingFilter: Hashable, Sendable, Codable {
     /// A condition about the sender of a track.
-    public struct Rule: Hashable, Sendable, Codable {
-        public enum Field: Hashable, Sendable, Codable {
+    package struct Rule: Hashable, Sendable, Codable {
+        package enum Field: Hashable, Sendable, Codable {
             case connectionID, clientID
             /// `audio` or `video`.
             case kind
         }
-        public enum Operator: Hashable, Sendable, Codable { case isIn, isNotIn }
-        public var field: Field
-        public var `operator`: Operator
-        public var values: [String]
+        package enum Operator: Hashable, Sendable, Codable { case isIn, isNotIn }
+        package var field: Field
+        package var `operator`: Operator
+        package var values: [String]
 
-        public init(field: Field, operator: Operator, values: [String]) {
+        package init(field: Field, operator: Operator, values: [String]) {
             self.field = field
             self.operator = `operator`
             self.values = values
         }
     }
-    public enum Action: Hashable, Sendable, Codable { case block, allow }
+    package enum Action: Hashable, Sendable, Codable { case block, allow }
 
     /// The name of a filter without a name.
-    public static let nameDefault = "default"
+    package static let nameDefault = "default"
     /// The priority of a filter without a priority.
-    public static let priorityDefault = 32_767
+    package static let priorityDefault = 32_767
     /// Filters in one list.
-    public static let filtersMax = 32
+    package static let filtersMax = 32
     /// Rules of all filters of one list together. A list without rules within ``rules`` counts as one.
-    public static let rulesMax = 64
+    package static let rulesMax = 64
     /// Values of the rules of all filters of one list together.
-    public static let valuesMax = 1_024
+    package static let valuesMax = 1_024
     /// The longest name, version or value, in bytes.
-    public static let textBytesMax = 255
+    package static let textBytesMax = 255
     /// The longest metadata in bytes.
-    public static let metadataBytesMax = 4_096
+    package static let metadataBytesMax = 4_096
 
     /// Unique in its list.
-    public var name: String
-    public var priority: Int
-    public var action: Action
+    package var name: String
+    package var priority: Int
+    package var action: Action
     /// A disjunction of conjunctions: the filter matches a track when all rules of one list hold.
-    public var rules: [[Rule]]
+    package var rules: [[Rule]]
     /// An opaque version that an update can require.
-    public var version: String?
+    package var version: String?
     /// Opaque to the node: JSON text.
-    public var metadataJSON: String?
+    package var metadataJSON: String?
 
-    public init(
+    package init(
         name: String = Self.nameDefault,
         priority: Int = Self.priorityDefault,
         action: Action = .block,
@@ -66,18 +66,18 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
     }
 
     /// What a list may have at most, in words for the reasons of refusals.
-    public static var bounds: String {
+    package static var bounds: String {
         "\(filtersMax) forwarding filters, \(rulesMax) rules and \(valuesMax) values in all, "
             + "texts of \(textBytesMax) bytes and metadata of \(metadataBytesMax) bytes"
     }
 
     /// Its part of ``rulesMax``.
-    public var ruleCount: Int { rules.reduce(0) { $0 + max($1.count, 1) } }
+    package var ruleCount: Int { rules.reduce(0) { $0 + max($1.count, 1) } }
     /// Its part of ``valuesMax``.
-    public var valueCount: Int { rules.joined().reduce(0) { $0 + $1.values.count } }
+    package var valueCount: Int { rules.joined().reduce(0) { $0 + $1.values.count } }
 
     /// Whether its texts are within ``textBytesMax`` and ``metadataBytesMax``.
-    var isWithinLimits: Bool {
+    package var isWithinLimits: Bool {
         let all = rules.joined()
         return name.utf8.count <= Self.textBytesMax && (version?.utf8.count ?? 0) <= Self.textBytesMax
             && all.allSatisfy { $0.values.allSatisfy { $0.utf8.count <= Self.textBytesMax } }
@@ -86,7 +86,7 @@ public struct ForwardingFilter: Hashable, Sendable, Codable {
 }
 
 /// The owner of a list of filters.
-public enum FilterScope: Hashable, Sendable, Codable {
+package enum FilterScope: Hashable, Sendable, Codable {
     /// All receivers of the channel's session.
     case channel
     /// One receiver. It does not receive what the channel's filters block, even if its own filters allow it.

@@ -1,89 +1,89 @@
-public import MediaTypes
-public import Wire
+package import MediaTypes
+package import Wire
 
 /// A newcomer's request to join, before its media is negotiated. The caller limits the length of every text.
-public struct JoinRequest: Sendable {
-    public var channel: ChannelName
-    public var role: Role
+package struct JoinRequest: Sendable {
+    package var channel: ChannelName
+    package var role: Role
     /// Ignored for a role that does not receive.
-    public var following: Following
+    package var following: Following
     /// Whether it gets access to the TURN server of its media loop.
-    public var usesTURN = false
+    package var usesTURN = false
     /// A name for people, shown with the identifier.
-    public var displayName: String?
+    package var displayName: String?
     /// The participant's identifier when ``ChannelDirectory/joinContext(of:)`` gave one before; `nil` for a new one.
-    public var id: ParticipantID?
+    package var id: ParticipantID?
     /// The application's identifier of the client, not unique. `nil` for the participant's identifier.
-    public var clientID: String?
+    package var clientID: String?
     /// The user, by which connections of one user belong together; `nil` for a client without a name.
-    public var user: UserIdentity?
+    package var user: UserIdentity?
     /// The app whose token admitted it; `nil` for a client without such a token.
-    public var app: String?
+    package var app: String?
     /// What happens when the user is in the channel already; `nil` for ``RoomLimits/duplicateUsers``.
-    public var duplicateUsers: DuplicateUserPolicy?
+    package var duplicateUsers: DuplicateUserPolicy?
     /// Whether its place is kept for ``RoomLimits/resumeGrace`` when its connection is lost.
-    public var keepsPlace = false
+    package var keepsPlace = false
     /// The token of an earlier connection whose place it takes. A token that fits no place is ignored.
-    public var resumeToken: String?
+    package var resumeToken: String?
     /// Members of one bundle receive neither each other's media nor notifications of each other. `nil` for the
     /// participant's identifier.
-    public var bundleID: String?
+    package var bundleID: String?
     /// The scope of ``bundleID``; `nil` for its own network.
-    public var bundleScope: BundleScope?
+    package var bundleScope: BundleScope?
     /// The client's metadata in notifications: JSON text.
-    public var notifyMetadataJSON: String?
+    package var notifyMetadataJSON: String?
     /// The authorization's metadata in notifications: JSON text.
-    public var authorizedMetadataJSON: String?
+    package var authorizedMetadataJSON: String?
     /// The metadata in event webhooks: JSON text.
-    public var eventMetadataJSON: String?
+    package var eventMetadataJSON: String?
     /// Whether it gets notifications.
-    public var receivesNotifications: Bool
+    package var receivesNotifications: Bool
     /// Whether it is notified of the state of its own ICE connection, with or without other notifications.
-    public var notifiesICEState: Bool
+    package var notifiesICEState: Bool
     /// Whether others are notified of it.
-    public var announces: Bool
+    package var announces: Bool
     /// Whether notifications say that it sends audio; `nil` for whether it publishes any.
-    public var sendsAudio: Bool?
+    package var sendsAudio: Bool?
     /// Whether notifications say that it sends video; `nil` for whether it publishes any.
-    public var sendsVideo: Bool?
+    package var sendsVideo: Bool?
     /// The layer of every sender's video until it requests another. Not used with spotlight.
-    public var layer: LayerChoice
+    package var layer: LayerChoice
     /// `nil` without spotlight.
-    public var spotlight: Spotlight?
+    package var spotlight: Spotlight?
     /// Filters on the tracks that it receives.
-    public var filters: [ForwardingFilter]
+    package var filters: [ForwardingFilter]
     /// Whether it sends video in several layers.
-    public var isSimulcast: Bool
-    public var agent: ClientAgent
+    package var isSimulcast: Bool
+    package var agent: ClientAgent
     /// Its network, for limits per client address.
-    public var network: ClientNetwork
+    package var network: ClientNetwork
     /// How long it may stay connected (`connection_lifetime`); `nil` without a limit.
-    public var lifetime: Duration?
+    package var lifetime: Duration?
     /// When its permission expires; `nil` without an end.
-    public var expiry: AccessExpiry?
+    package var expiry: AccessExpiry?
     /// The most participants of its channel, itself included; `nil` for the node's limit.
-    public var channelConnectionsMax: Int?
+    package var channelConnectionsMax: Int?
     /// Bit/s that it may publish, audio and video together; `nil` for the node's limit.
-    public var publishBitsPerSecondMax: Int?
+    package var publishBitsPerSecondMax: Int?
     /// Bit/s that it may be sent, all media together; `nil` for the node's maximum.
-    public var receiveBitsPerSecondMax: Int?
+    package var receiveBitsPerSecondMax: Int?
     /// The height in pixels at which it shows video, one of ``videoHeights``; `nil` for as high as there is.
-    public var videoHeight: Int?
+    package var videoHeight: Int?
     /// `nil` from a client that does not know them. Such a client fits any profile.
-    public var options: MemberOptions?
+    package var options: MemberOptions?
     /// Whether its authorization lets it publish, now or later.
-    public var mayPublish: Bool
+    package var mayPublish: Bool
     /// The data channels that the node opens; `nil` for a participant that opens channels itself.
-    public var data: DataPlan?
+    package var data: DataPlan?
     /// When the request arrived, on the clock of the rooms; `nil` where that is not told.
-    public var receivedAt: Instant?
+    package var receivedAt: Instant?
     /// When it was authorized.
-    public var authorizedAt: Instant?
+    package var authorizedAt: Instant?
 
     /// The permitted heights of video.
-    public static let videoHeights = 1...4_320
+    package static let videoHeights = 1...4_320
 
-    public init(
+    package init(
         channel: ChannelName,
         role: Role,
         following: Following = .currentPublisher,
@@ -151,15 +151,15 @@ public struct JoinRequest: Sendable {
 }
 
 /// A participant's signaling protocol and software, for lists and statistics.
-public struct ClientAgent: Hashable, Sendable, Codable {
-    public enum Signaling: String, Hashable, Sendable, Codable, CaseIterable { case whip, whep, sora, other }
-    public var signaling: Signaling
+package struct ClientAgent: Hashable, Sendable, Codable {
+    package enum Signaling: String, Hashable, Sendable, Codable, CaseIterable { case whip, whep, sora, other }
+    package var signaling: Signaling
     /// The client's name for itself; empty if unknown.
-    public var name: String
+    package var name: String
     /// The client's description of its platform.
-    public var environment: String?
+    package var environment: String?
 
-    public init(signaling: Signaling = .other, name: String = "", environment: String? = nil) {
+    package init(signaling: Signaling = .other, name: String = "", environment: String? = nil) {
         self.signaling = signaling
         self.name = name
         self.environment = environment
@@ -167,13 +167,13 @@ public struct ClientAgent: Hashable, Sendable, Codable {
 }
 
 /// The layers of video that a viewer with spotlight receives.
-public struct SpotlightLayers: Hashable, Sendable, Codable {
+package struct SpotlightLayers: Hashable, Sendable, Codable {
     /// Of senders in focus.
-    let focus: LayerChoice
+    package let focus: LayerChoice
     /// Of other senders.
-    let unfocus: LayerChoice
+    package let unfocus: LayerChoice
 
-    public init(focus: LayerChoice, unfocus: LayerChoice) {
+    package init(focus: LayerChoice, unfocus: LayerChoice) {
         self.focus = focus
         self.unfocus = unfocus
     }
@@ -181,24 +181,24 @@ public struct SpotlightLayers: Hashable, Sendable, Codable {
 
 /// A viewer's spotlight: it receives members *in focus*, those who spoke last, in one layer with audio, and the others
 /// in another layer without audio.
-public struct Spotlight: Hashable, Sendable, Codable {
+package struct Spotlight: Hashable, Sendable, Codable {
     /// The permitted numbers of members in focus.
-    public static let numbers = 1...8
+    package static let numbers = 1...8
     /// The default number of members in focus.
-    public static let numberDefault = 1
+    package static let numberDefault = 1
 
     /// The requested number of members in focus; `nil` without a request. The first request of a session holds. A
     /// number outside ``numbers`` becomes the nearest in it.
-    public var number: Int?
+    package var number: Int?
     /// The number of members in focus without a request. The first participant with spotlight sets it for the session.
     /// A number outside ``numbers`` becomes the nearest in it.
-    public var defaultNumber: Int
+    package var defaultNumber: Int
     /// The layer of video of senders in focus.
-    public var focus: LayerChoice
+    package var focus: LayerChoice
     /// The layer of video of other senders.
-    public var unfocus: LayerChoice
+    package var unfocus: LayerChoice
 
-    public init(
+    package init(
         number: Int? = nil,
         defaultNumber: Int = Self.numberDefault,
         focus: LayerChoice,

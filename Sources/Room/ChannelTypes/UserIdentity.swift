@@ -2,8 +2,8 @@
 ///
 /// Names of different origins are different users: a client that chooses the name of an authorized user is not that
 /// user.
-public struct UserIdentity: Hashable, Sendable, Codable {
-    public enum Origin: String, Hashable, Sendable, Codable {
+package struct UserIdentity: Hashable, Sendable, Codable {
+    package enum Origin: String, Hashable, Sendable, Codable {
         /// The client chose the name.
         case chosen
         /// Its token or the authentication webhook has the name.
@@ -11,17 +11,17 @@ public struct UserIdentity: Hashable, Sendable, Codable {
         /// A signed URL permits to publish this stream. The name is the path of the URL.
         case stream
     }
-    public let name: String
-    public let origin: Origin
+    package let name: String
+    package let origin: Origin
 
-    public init(_ name: String, _ origin: Origin) {
+    package init(_ name: String, _ origin: Origin) {
         self.name = name
         self.origin = origin
     }
 
     /// The name, if authorization vouches for it.
-    public var authorizedName: String? { origin == .authorized ? name : nil }
+    package var authorizedName: String? { origin == .authorized ? name : nil }
 
     /// Whether all clients with the identity are one user. Members see the names that others choose, and can choose the same.
-    var isProven: Bool { origin != .chosen }
+    package var isProven: Bool { origin != .chosen }
 }

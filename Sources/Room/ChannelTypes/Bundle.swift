@@ -2,7 +2,7 @@
 ///
 /// Identifiers are public, and members of a bundle do not see each other. A client could hide from a member by choosing
 /// its identifier. An identifier that a client chooses is therefore valid among members of the same owner only.
-public enum BundleScope: Hashable, Sendable, Codable {
+package enum BundleScope: Hashable, Sendable, Codable {
     /// Authorization assigned the identifier: it names one bundle in the channel.
     case granted
     /// Members that were authorized as this client.
@@ -12,7 +12,12 @@ public enum BundleScope: Hashable, Sendable, Codable {
 }
 
 /// A bundle within a channel.
-struct Bundle: Hashable, Sendable, Codable {
-    let id: String
-    let scope: BundleScope
+package struct Bundle: Hashable, Sendable, Codable {
+    package let id: String
+    package let scope: BundleScope
+
+    package init(id: String, scope: BundleScope) {
+        self.id = id
+        self.scope = scope
+    }
 }

@@ -1,7 +1,7 @@
 /// What happens when a user joins a channel with a connection for what another connection of it does already: to
 /// publish, or to watch. A user has the name that its token or the authentication webhook gave, or the stream of a signed
 /// URL. Clients that choose their names are all different users.
-public enum DuplicateUserPolicy: String, Hashable, Sendable, Codable, CaseIterable {
+package enum DuplicateUserPolicy: String, Hashable, Sendable, Codable, CaseIterable {
     /// Both stay.
     case allow
     /// The new connection takes the place of the old one, which ends with ``EndReason/replaced``.
