@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import socket
-import time
 from typing import Callable, Iterator
 
 import httpx
@@ -19,7 +19,7 @@ from harness.node import LOOPBACK, Node
 from harness.offers import SDP, offer
 from harness.page import watch_and_publish
 from harness.playback import Playback, assert_smooth, observe
-from harness.transport import TransportViewer
+from harness.transport import SKEW_SECONDS_MAX, TransportViewer
 from harness.waiting import wait_until
 
 OpenPage = Callable[..., ChromiumPage]
@@ -32,7 +32,13 @@ def call(
     """A running call, and a function that observes it during an attack."""
     receiver = transport()
     viewer, publisher = watch_and_publish(open_page, node.origin, channel, codec="VP8")
-    time.sleep(1)
+    # A browser that had little of the processor when it began brings picture and sound together within seconds.
+    wait_until(
+        lambda: abs(viewer.other().get("skew") or math.inf) <= SKEW_SECONDS_MAX * 1000,
+        "picture and sound in sync before the attack",
+        10,
+        describe=viewer.other,
+    )
 
     def while_playing(act: Callable[[], None]) -> Playback:
         playback = observe(viewer.other, 3, receiver, publisher.published, during=act)
