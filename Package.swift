@@ -211,8 +211,7 @@ let package = Package(
             "Signaling/Web",
             [
                 "Wire", "Metrics", "MediaTypes", "Negotiation", "JSON", "History", "Access", "ChannelTypes", "Room",
-                "Telemetry",
-                "Listeners",
+                "Telemetry", "Listeners",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "Logging", package: "swift-log"),
@@ -273,8 +272,7 @@ let package = Package(
             "Signaling/Signaling",
             [
                 "Wire", "MediaTypes", "Negotiation", "JSON", "Access", "ChannelTypes", "Room", "Telemetry", "Pages",
-                "Web", "Webhooks",
-                "Sora", "Ayame",
+                "Web", "Webhooks", "Sora", "Ayame",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdCore"),
                 .product(name: "Logging", package: "swift-log"),
@@ -315,8 +313,7 @@ let package = Package(
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
                 "JSON", "History", "Access", "ChannelTypes", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame",
-                "Operators",
-                "Signaling", "Telemetry", "Impairment", "ImpairmentProxy", "Load",
+                "Operators", "Signaling", "Telemetry", "Impairment", "ImpairmentProxy", "Load",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -414,8 +411,7 @@ let package = Package(
             [
                 "Web", "Webhooks", "Sora", "Ayame", "Operators", "Signaling", "Access", "AccessTestSupport", "History",
                 "JSON", "Pages", "ChannelTypes", "Room", "RoomTestSupport", "MediaTypes", "Metrics", "Negotiation",
-                "TestSupport",
-                "Telemetry", "Wire",
+                "TestSupport", "Telemetry", "Wire",
                 hummingbird("Hummingbird"),
                 hummingbird("HummingbirdTesting"),
                 .product(name: "Logging", package: "swift-log"),
@@ -434,8 +430,7 @@ let package = Package(
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
                 "JSON", "Media", "MediaTypes", "Metrics", "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora",
-                "Ayame",
-                "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "Wire",
+                "Ayame", "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
@@ -468,8 +463,8 @@ let package = Package(
             "Simulation",
             [
                 "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
-                "MediaTypes",
-                "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "TURN", "TestSupport", "Wire",
+                "MediaTypes", "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "TURN",
+                "TestSupport", "Wire",
             ],
             isOptimized: true
         ),
@@ -485,8 +480,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
-        "Ayame",
-        "TestSupport",
+        "Ayame", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",
     ]
     package.dependencies = []

@@ -179,13 +179,13 @@ def transport(node: Node, channel: str) -> Iterator[Callable[..., TransportViewe
 
     What the test's node counted of lost packets is printed with a failure.
     """
-    before = {one: node.total(one) for one in LOSS_COUNTS}
+    before = node.totals(*LOSS_COUNTS)
 
     def make(path: str = channel, *options: str, at: Node | None = None) -> TransportViewer:
         return TransportViewer(f"{(at or node).origin}/whep/{path}", *options)
 
     yield from starting(make)
-    print("counted by the node:", {one: node.total(one) - before[one] for one in LOSS_COUNTS})
+    print("counted by the node:", {name: count - before[name] for name, count in node.totals(*LOSS_COUNTS).items()})
 
 
 @pytest.fixture

@@ -110,6 +110,11 @@ class Node:
         """The sum of the samples whose name with labels contains all of `parts`."""
         return sum(value for name, value in self.metrics().items() if all(part in name for part in parts))
 
+    def totals(self, *names: str) -> dict[str, float]:
+        """The sum of the samples whose name with labels contains each of `names`, of one moment."""
+        samples = self.metrics()
+        return {one: sum(value for name, value in samples.items() if one in name) for one in names}
+
     def wait_for_turn(self, *directions: str) -> None:
         """Waits until TURN has carried more than 60 datagrams each way. The first picture and sound need fewer."""
 
