@@ -62,8 +62,11 @@ final class DataClient {
         channels = DataChannels(isClient: true, AssociationSettings(), using: &environment.generator)
         connection.start(at: now)
         for _ in 0..<8 where !connection.isEstablished {
-            for datagram in takeOutput() { deliver(datagram, from: path, to: forwarder, at: now, into: batch) }
-            forwarder.endTurn(at: now, into: batch)
+            for datagram in takeOutput() {
+                deliver(datagram, from: path, to: forwarder, at: now, into: batch)
+                // A turn makes one step of a handshake.
+                forwarder.endTurn(at: now, into: batch)
+            }
             for index in 0..<batch.count { batch.withDatagram(index) { datagram, _ in receive(datagram, at: now) } }
             batch.removeAll()
         }

@@ -97,7 +97,11 @@ final class RemotePeer {
             roundTrips += 1
             var flight: [[UInt8]] = []
             client.drainOutput { flight.append($0.array()) }
-            for datagram in flight { deliver(datagram, from: route, to: forwarder, at: now, into: batch) }
+            for datagram in flight {
+                deliver(datagram, from: route, to: forwarder, at: now, into: batch)
+                // A turn makes one step of a handshake.
+                forwarder.endTurn(at: now, into: batch)
+            }
             for index in 0..<batch.count {
                 batch.withDatagram(index) { datagram, _ in
                     if case .connected(let made) = client.receive(datagram, at: now) { keys = made }

@@ -24,6 +24,25 @@ struct LoopExecutorTests {
         await host.loop.stop()
     }
 
+    @Test func `a turn begins no job after those that took long`() async throws {
+        let host = try LoopHost()
+        let count = 20
+        let tasks = await host.run { host in
+            host.loop.onTurnEnd = { _ in host.assumeIsolated { $0.noteTurn() } }
+            return (0..<count).map { number in
+                Task {
+                    let end = EventLoop.now() + LoopExecutor.jobTimePerTurnMax
+                    while EventLoop.now() < end {}
+                    host.append(number)
+                }
+            }
+        }
+        for task in tasks { await task.value }
+        #expect(await host.numbers == Array(0..<count))
+        #expect(await host.turnSizes.allSatisfy { $0 <= 1 })
+        await host.loop.stop()
+    }
+
     @Test func `a burst of jobs wakes the loop once`() async throws {
         let host = try LoopHost()
         let (held, hold) = AsyncStream.makeStream(of: Void.self)

@@ -60,7 +60,7 @@ final class World {
     var homes: [PeerID: Int] = [:]
     private(set) var hosts: [TransportAddress: Host] = [:]
     /// The hosts in the order of their addresses.
-    private var order: [Host] = []
+    private(set) var order: [Host] = []
     private(set) var nodeEvents: [(PeerID, PeerEvent)] = []
     /// Datagrams that arrived at addresses that nobody has.
     private(set) var undeliverable = 0
@@ -608,7 +608,8 @@ final class World {
     }
 
     /// Lets the node take packets of a client, encrypted with the keys of its session, in one turn and at once.
-    func deliverSecured(_ packets: [[UInt8]], from host: Host) {
+    /// - Parameter settles: whether the turn ends.
+    func deliverSecured(_ packets: [[UInt8]], from host: Host, settles: Bool = true) {
         guard let id = host.client?.id, let transport = host.core.peer(id)?.transport else { return }
         var datagrams: [[UInt8]] = []
         for packet in packets { transport.egress.sendRTP(packet, into: host.batch) }
@@ -625,7 +626,7 @@ final class World {
                 node.core.receive(&span, length: datagram.count, path: back, at: now, into: node.batch)
             }
         }
-        settle(node)
+        if settles { settle(node) }
     }
 
     func settle(_ host: Host) {

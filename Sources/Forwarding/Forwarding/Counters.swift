@@ -9,6 +9,8 @@ public enum DropReason: Int, Sendable, CaseIterable {
     /// DTLS or SRTP from an address pair that ICE has not validated.
     case unvalidatedAddress
     case malformedDTLS
+    /// Too many datagrams of handshakes wait, of the peer or of all.
+    case handshakeQueueFull
     /// Media before the handshake completed.
     case notSecured
     case malformedRTP, malformedRTCP

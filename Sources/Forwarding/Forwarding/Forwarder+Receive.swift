@@ -78,6 +78,50 @@ extension Forwarder {
             counters.drop(.unvalidatedAddress)
             return
         }
+        // What follows a handshake does not overtake it.
+        guard peer.transport.isConnected, peer.waitingHandshakeDatagrams == 0 else {
+            queueHandshake(datagram, of: peer, path: path, at: now)
+            return
+        }
+        receivedDTLS(datagram, of: peer, path: path, at: now, into: batch)
+    }
+
+    private func queueHandshake(_ datagram: RawSpan, of peer: Peer, path: NetworkPath, at now: Instant) {
+        guard peer.waitingHandshakeDatagrams < HandshakeQueue.datagramsOfPeerMax,
+            handshakes.append(.init(peer: peer.id, path: path, bytes: datagram.array(), receivedAt: now))
+        else {
+            counters.drop(.handshakeQueueFull)
+            return
+        }
+        peer.waitingHandshakeDatagrams += 1
+    }
+
+    /// Takes the next datagram of a handshake.
+    /// - Parameter prepare: called before it is taken, if there is one.
+    /// - Returns: whether there was one.
+    func continueHandshake(at now: Instant, into batch: DatagramBatch, prepare: () -> Void) -> Bool {
+        while let datagram = handshakes.removeFirst() {
+            // The peer may have ended, or its path may be another one's now.
+            guard let peer = peer(datagram.peer) else { continue }
+            peer.waitingHandshakeDatagrams = max(0, peer.waitingHandshakeDatagrams - 1)
+            guard directory.peer(over: datagram.path)?.object === peer else {
+                counters.drop(.unvalidatedAddress)
+                continue
+            }
+            prepare()
+            receivedDTLS(unsafe datagram.bytes.span.bytes, of: peer, path: datagram.path, at: now, into: batch)
+            return true
+        }
+        return false
+    }
+
+    private func receivedDTLS(
+        _ datagram: RawSpan,
+        of peer: Peer,
+        path: NetworkPath,
+        at now: Instant,
+        into batch: DatagramBatch
+    ) {
         let wasSelected = peer.transport.selectedPath != nil
         let change = peer.transport.receivedDTLS(datagram, path: path, &counters, at: now, into: batch)
         if peer.transport.data != nil { schedule.markDirty(peer) }

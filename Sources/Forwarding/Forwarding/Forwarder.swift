@@ -17,6 +17,7 @@ public final class Forwarder {
     var streams = StreamRegistry()
     let relays = TransferTable()
     let mediaLinks: MediaLinkTable
+    var handshakes = HandshakeQueue()
     /// The memory of all peers' data channels.
     let dataBudget = DataBudget()
     /// What packets to all peers are made with.
@@ -158,10 +159,14 @@ public final class Forwarder {
 
     /// When `handleTimeout` is due.
     public var nextDeadline: Instant? {
-        let next = earliest(earliest(schedule.nextDeadline, dataBudget.nextTurnAt), mediaLinks.nextDeadline)
+        var next = earliest(earliest(schedule.nextDeadline, dataBudget.nextTurnAt), mediaLinks.nextDeadline)
+        next = earliest(next, handshakes.firstReceivedAt)
         guard let turn else { return next }
         return earliest(next, turn.nextDeadline)
     }
+
+    /// Whether datagrams of handshakes wait for the next turn, which is due at once then.
+    public var hasWaitingHandshakes: Bool { handshakes.count > 0 }
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
@@ -186,10 +191,13 @@ public final class Forwarder {
         serveTurn(at: now, into: batch)
     }
 
-    /// Ends a turn: forwards what was received, and flushes deferred sends, feedback and timers. To be called once after
-    /// the turn's datagrams and calls; the batch may be read after it.
-    public func endTurn(at now: Instant, into batch: DatagramBatch) {
+    /// Ends a turn: forwards what was received, flushes deferred sends, feedback and timers, and makes one step of a
+    /// handshake. To be called once after the turn's datagrams and calls; the batch may be read after it.
+    /// - Parameter flush: sends the batch before the step of a handshake, so that no media waits for it. Not called in a turn
+    ///   without such a step.
+    public func endTurn(at now: Instant, into batch: DatagramBatch, flush: () -> Void = {}) {
         serveTurn(at: now, into: batch)
+        if continueHandshake(at: now, into: batch, prepare: flush) { serveTurn(at: now, into: batch) }
         dataBudget.turnEnded(at: now)
     }
 

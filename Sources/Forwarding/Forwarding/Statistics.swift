@@ -78,6 +78,7 @@ extension Forwarder {
     /// Whether no table holds anything of any peer: a leak would show here.
     package var isEmpty: Bool {
         directory.isEmpty && schedule.isEmpty && streams.isEmpty && pending.isEmpty && relays.isEmpty
+            && !hasWaitingHandshakes
     }
 }
 

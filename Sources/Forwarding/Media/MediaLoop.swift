@@ -192,13 +192,15 @@ package actor MediaLoop: MediaPlane {
             )
             forwarder.noteLoad(sample, at: now)
         }
-        forwarder.endTurn(at: now, into: batch)
+        forwarder.endTurn(at: now, into: batch) { [self] in flush() }
         // Clocks and requests; packets were published before they were sent on here.
         publishTransferred()
         flush()
         forwarder.closeTURNSessions(at: now)
         receiveTime.turnEnded()
         deliveryTurns.turnEnded()?.resume()
+        // The timer would let a millisecond pass.
+        if forwarder.hasWaitingHandshakes { eventLoop.signal() }
         eventLoop.setTimer(at: earliest(forwarder.nextDeadline, streams?.nextDeadline))
         for (peer, event) in forwarder.takeEvents() {
             let receiver = peers[peer] ?? nil

@@ -374,6 +374,8 @@ actor LoadLoop {
         forwarder.endTurn(at: now, into: batch)
         sendBatch(at: now)
         for (id, event) in forwarder.takeEvents() { handle(event, of: id, at: now) }
+        // The timer would let a millisecond pass.
+        if forwarder.hasWaitingHandshakes { eventLoop.signal() }
         var deadline = earliest(forwarder.nextDeadline, nextMediaAt)
         for link in links.values { deadline = earliest(deadline, link.nextDeadline) }
         eventLoop.setTimer(at: deadline)

@@ -89,6 +89,8 @@ package final class Peer {
     @inline(__always)
     var isConnected: Bool { transport.egress.isOpen }
     var setup: SetupProgress
+    /// Its datagrams in the core's ``HandshakeQueue``.
+    var waitingHandshakeDatagrams = 0
     /// Where the peer stands in the core's schedule.
     var turn = ScheduledPeer()
 

@@ -80,7 +80,10 @@ private final class ConnectedRun {
         for _ in 0..<8 where keys == nil {
             var flight: [[UInt8]] = []
             client.drainOutput { flight.append($0.array()) }
-            for datagram in flight { deliver(datagram) }
+            for datagram in flight {
+                deliver(datagram)
+                core.endTurn(at: now, into: batch)
+            }
             for index in 0..<batch.count {
                 batch.withDatagram(index) { datagram, _ in
                     if case .connected(let made) = client.receive(datagram, at: now) { keys = made }

@@ -86,6 +86,8 @@ private final class UnconnectedRun {
         default: forge(&input, on: path)
         }
         if let deadline = core.nextDeadline, deadline <= now { core.handleTimeout(at: now, into: batch) }
+        // A turn makes one step of a handshake.
+        if core.hasWaitingHandshakes { core.endTurn(at: now, into: batch) }
         drain()
     }
 
