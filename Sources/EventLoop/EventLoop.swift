@@ -303,14 +303,14 @@ package final class EventLoop: @unchecked Sendable {
         takeSignal()
         guard executor.hasJobs else { return }
         beginTurn()
-        executor.runJobs()
+        executor.runJobs(since: turnStart ?? Self.now())
     }
 
     /// Called before the loop sleeps: ends the turn.
     private func beforeSleep() {
         if executor.hasJobs {
             beginTurn()
-            executor.runJobs()
+            executor.runJobs(since: turnStart ?? Self.now())
         }
         endTurn()
         // Jobs remain after the turn's limit, or `onTurnEnd` added some: do not sleep.

@@ -6,8 +6,8 @@ package import Wire
 ///
 /// An actor whose `unownedExecutor` is this one is pinned to the loop: calls between such actors do not switch threads,
 /// and callbacks of the loop can enter them with `assumeIsolated`. Jobs run in the order in which they were enqueued. A
-/// burst of jobs wakes the loop once. A turn runs at most ``jobsPerTurnMax`` jobs, and begins none after
-/// ``jobTimePerTurnMax``, so that control work cannot starve the sockets.
+/// burst of jobs wakes the loop once. A turn runs at most ``jobsPerTurnMax`` jobs, for about as long as its datagrams took or
+/// ``jobTimePerTurn``, so that control work cannot starve the sockets, nor they the control work.
 ///
 /// The inbox is not bounded: a job cannot be dropped, because a task awaits it. Code that creates tasks for a peer
 /// limits them. Jobs before the start wait for it. Jobs after the stop run one after the other on the global pool, so
@@ -16,9 +16,9 @@ package import Wire
 package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     /// The most jobs of one turn. At 10 µs per signaling step, 256 jobs delay a packet by less than a turn under load.
     package static let jobsPerTurnMax = 256
-    /// How long a turn begins jobs. To add a peer takes 0.3 ms, most of it in OpenSSL: a crowd that joins would delay packets
-    /// by as much for each of its members.
-    package static let jobTimePerTurnMax = Interval.microseconds(500)
+    /// How long a turn begins jobs, unless its datagrams took longer. To add a peer takes 0.3 ms, most of it in OpenSSL: a crowd
+    /// that joins would delay packets by as much for each of its members.
+    package static let jobTimePerTurn = Interval.microseconds(500)
 
     private enum Phase {
         /// Before the loop starts: jobs wait.
@@ -114,13 +114,16 @@ package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     func resetTurnBudget() { turnBudget = Self.jobsPerTurnMax }
 
     /// Runs queued jobs within the turn's budget.
-    func runJobs() {
-        let end = EventLoop.now() + Self.jobTimePerTurnMax
+    /// - Parameter turnStart: when the turn began. A loop with too little of a processor gives its jobs as much time as its
+    ///   datagrams, because jobs come at the rate of the clients, not of its turns.
+    func runJobs(since turnStart: Instant) {
+        let began = EventLoop.now()
+        let end = began + max(Self.jobTimePerTurn, began - turnStart)
         while turnBudget > 0 {
             guard let job = nextJob() else { return }
             turnBudget -= 1
             run(job)
-            if EventLoop.now() >= end { turnBudget = 0 }
+            if EventLoop.now() >= end { return }
         }
     }
 

@@ -24,14 +24,15 @@ struct LoopExecutorTests {
         await host.loop.stop()
     }
 
-    @Test func `a turn begins no job after those that took long`() async throws {
+    @Test func `jobs that take long do not all run in one turn`() async throws {
         let host = try LoopHost()
-        let count = 20
+        // Half a second of them, and fewer than one turn may run by their number.
+        let count = LoopExecutor.jobsPerTurnMax - 1
         let tasks = await host.run { host in
             host.loop.onTurnEnd = { _ in host.assumeIsolated { $0.noteTurn() } }
             return (0..<count).map { number in
                 Task {
-                    let end = EventLoop.now() + LoopExecutor.jobTimePerTurnMax
+                    let end = EventLoop.now() + LoopExecutor.jobTimePerTurn * 4
                     while EventLoop.now() < end {}
                     host.append(number)
                 }
@@ -39,7 +40,7 @@ struct LoopExecutorTests {
         }
         for task in tasks { await task.value }
         #expect(await host.numbers == Array(0..<count))
-        #expect(await host.turnSizes.allSatisfy { $0 <= 1 })
+        #expect(await host.turnSizes.allSatisfy { $0 < count })
         await host.loop.stop()
     }
 
