@@ -294,8 +294,9 @@ package final class EventLoop: @unchecked Sendable {
     /// Called first by every libuv callback: the first event starts the turn.
     func beginTurn() {
         guard turnStart == nil else { return }
-        turnStart = Self.now()
-        executor.resetTurnBudget()
+        let now = Self.now()
+        turnStart = now
+        executor.beginTurn(at: now)
     }
 
     private func woken() {
@@ -303,14 +304,14 @@ package final class EventLoop: @unchecked Sendable {
         takeSignal()
         guard executor.hasJobs else { return }
         beginTurn()
-        executor.runJobs(since: turnStart ?? Self.now())
+        executor.runJobs()
     }
 
     /// Called before the loop sleeps: ends the turn.
     private func beforeSleep() {
         if executor.hasJobs {
             beginTurn()
-            executor.runJobs(since: turnStart ?? Self.now())
+            executor.runJobs()
         }
         endTurn()
         // Jobs remain after the turn's limit, or `onTurnEnd` added some: do not sleep.

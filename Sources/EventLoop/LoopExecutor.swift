@@ -49,6 +49,7 @@ package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     // The rest belongs to the thread that runs jobs: the loop's thread, later that of the draining task.
     private var backlog: [UnownedJob] = []
     private var backlogNext = 0
+    private var turnStart = EventLoop.now()
     private var turnBudget = LoopExecutor.jobsPerTurnMax
     private(set) var jobsRun: UInt64 = 0
 
@@ -110,13 +111,15 @@ package final class LoopExecutor: SerialExecutor, @unchecked Sendable {
     /// How often other threads woke the loop.
     var wakeUps: UInt64 { inbox.withLock { $0.wakeUps } }
 
-    /// Resets the job budget at the start of a turn.
-    func resetTurnBudget() { turnBudget = Self.jobsPerTurnMax }
+    /// Begins a turn with a new budget of jobs.
+    func beginTurn(at now: Instant) {
+        turnStart = now
+        turnBudget = Self.jobsPerTurnMax
+    }
 
-    /// Runs queued jobs within the turn's budget.
-    /// - Parameter turnStart: when the turn began. A loop with too little of a processor gives its jobs as much time as its
-    ///   datagrams, because jobs come at the rate of the clients, not of its turns.
-    func runJobs(since turnStart: Instant) {
+    /// Runs queued jobs within the turn's budget. A loop with too little of a processor gives its jobs as much time as its
+    /// datagrams, because jobs come at the rate of the clients, not of its turns.
+    func runJobs() {
         let began = EventLoop.now()
         let end = began + max(Self.jobTimePerTurn, began - turnStart)
         while turnBudget > 0 {

@@ -28,17 +28,8 @@ import Wire
         world.run(for: .milliseconds(200))
         world.alters = nil
         #expect(flights.count == Self.crowd)
-        for (address, flight) in flights { receive(flight, from: address, in: world) }
+        for (address, flight) in flights { world.deliver(flight, from: address, to: world.node, settles: false) }
         return (world, publisher, stream)
-    }
-
-    /// Lets the node take a datagram in a turn that does not end.
-    private func receive(_ datagram: [UInt8], from address: TransportAddress, in world: World) {
-        var bytes = datagram
-        var elements = bytes.mutableSpan
-        var span = unsafe elements.mutableBytes
-        let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: address)
-        world.node.core.receive(&span, length: datagram.count, path: path, at: world.now, into: world.node.batch)
     }
 
     private func isDTLS(_ datagram: [UInt8]) -> Bool {
@@ -78,7 +69,7 @@ import Wire
         let peer = try #require(host.client.flatMap { core.peer($0.id) })
         let before = core.handshakes.count - peer.waitingHandshakeDatagrams
         let record: [UInt8] = [22, 0xFE, 0xFF] + [UInt8](repeating: 0, count: 10) + [0]
-        for _ in 0..<100 { receive(record, from: host.address, in: world) }
+        for _ in 0..<100 { world.deliver(record, from: host.address, to: world.node, settles: false) }
         #expect(peer.waitingHandshakeDatagrams == HandshakeQueue.datagramsOfPeerMax)
         #expect(core.handshakes.count == before + HandshakeQueue.datagramsOfPeerMax)
         #expect(core.counters[.handshakeQueueFull] >= 92)
@@ -88,7 +79,7 @@ import Wire
     }
 
     @Test func `a queue is bounded for all, and keeps the order`() {
-        var queue = HandshakeQueue()
+        let queue = HandshakeQueue()
         let path = NetworkPath(
             socket: SocketIndex(rawValue: 0),
             remote: TransportAddress(ip: IPAddress(v4: 0xC000_0201), port: 9)

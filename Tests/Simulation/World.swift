@@ -575,15 +575,16 @@ final class World {
         deliver(bytes, from: datagram.from, to: host)
     }
 
-    /// Lets a host's core take a datagram in a turn of its own.
-    func deliver(_ bytes: [UInt8], from remote: TransportAddress, to host: Host) {
+    /// Lets a host's core take a datagram.
+    /// - Parameter settles: whether its turn ends.
+    func deliver(_ bytes: [UInt8], from remote: TransportAddress, to host: Host, settles: Bool = true) {
         var buffer = bytes + Array(repeating: 0, count: 64)
         let path = NetworkPath(socket: SocketIndex(rawValue: 0), remote: remote)
         unsafe buffer.withUnsafeMutableBytes { buffer in
             var span = unsafe buffer.mutableBytes
             host.core.receive(&span, length: bytes.count, path: path, at: now, into: host.batch)
         }
-        settle(host)
+        if settles { settle(host) }
     }
 
     /// Sends raw bytes to the node from an address of an outsider's choice.

@@ -7,8 +7,8 @@
 struct LossTest: ~Copyable, Sendable {
     struct Bin: BitwiseCopyable {
         var startedAt: Int64
-        var packets = 0
-        var lost = 0
+        var packets: Int32 = 0
+        var lost: Int32 = 0
     }
     private struct Test: BitwiseCopyable {
         var rate: Double
@@ -99,8 +99,8 @@ struct LossTest: ~Copyable, Sendable {
         var packets = 0
         var lost = 0
         for index in 0..<bins.count where bins[index].startedAt >= from {
-            packets += bins[index].packets
-            lost += bins[index].lost
+            packets += Int(bins[index].packets)
+            lost += Int(bins[index].lost)
         }
         ratio = packets > 0 ? Double(lost) / Double(packets) : 0
         if queueMS > Self.queueMinMS { queuedAt = now }

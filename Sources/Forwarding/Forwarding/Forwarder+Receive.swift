@@ -79,7 +79,7 @@ extension Forwarder {
             return
         }
         // What follows a handshake does not overtake it.
-        guard peer.transport.isConnected, peer.waitingHandshakeDatagrams == 0 else {
+        guard peer.transport.isConnected, handshakes.isEmpty || peer.waitingHandshakeDatagrams == 0 else {
             queueHandshake(datagram, of: peer, path: path, at: now)
             return
         }

@@ -17,7 +17,7 @@ public final class Forwarder {
     var streams = StreamRegistry()
     let relays = TransferTable()
     let mediaLinks: MediaLinkTable
-    var handshakes = HandshakeQueue()
+    let handshakes = HandshakeQueue()
     /// The memory of all peers' data channels.
     let dataBudget = DataBudget()
     /// What packets to all peers are made with.
@@ -166,7 +166,7 @@ public final class Forwarder {
     }
 
     /// Whether datagrams of handshakes wait for the next turn, which is due at once then.
-    public var hasWaitingHandshakes: Bool { handshakes.count > 0 }
+    public var hasWaitingHandshakes: Bool { !handshakes.isEmpty }
 
     /// Does everything that is due.
     public func handleTimeout(at now: Instant, into batch: DatagramBatch) {
@@ -197,7 +197,9 @@ public final class Forwarder {
     ///   without such a step.
     public func endTurn(at now: Instant, into batch: DatagramBatch, flush: () -> Void = {}) {
         serveTurn(at: now, into: batch)
-        if continueHandshake(at: now, into: batch, prepare: flush) { serveTurn(at: now, into: batch) }
+        if !handshakes.isEmpty, continueHandshake(at: now, into: batch, prepare: flush) {
+            serveTurn(at: now, into: batch)
+        }
         dataBudget.turnEnded(at: now)
     }
 

@@ -1,3 +1,5 @@
+import MediaTypes
+
 /// Shares the turns of a loop among the callers that send messages of data channels.
 ///
 /// A turn queues so many messages for single receivers. Calls beyond that wait, and go on in their order in the turns that
@@ -12,15 +14,13 @@ struct DeliveryTurns<Caller> {
     }
 
     private var left = Self.deliveriesPerTurnMax
-    private var waiting: [Waiting] = []
-    /// How many of ``waiting`` have gone on.
-    private var next = 0
+    private var waiting = Queue<Waiting>()
     /// Callers that have been told to go on and have not done so yet.
     private var released = 0
 
     /// Whether a call need not wait. Every call that does not is followed by ``performed(_:hasWaited:)``.
     func isFree(for deliveries: Int) -> Bool {
-        released == 0 && next == waiting.count && fits(deliveries)
+        released == 0 && waiting.isEmpty && fits(deliveries)
     }
 
     private func fits(_ deliveries: Int) -> Bool {
@@ -48,26 +48,17 @@ struct DeliveryTurns<Caller> {
 
     /// One at a time, so that what is left of the turn is known.
     private mutating func release() -> Caller? {
-        guard released == 0, next < waiting.count, fits(waiting[next].deliveries) else { return nil }
-        let caller = waiting[next].caller
-        next += 1
-        if next == waiting.count {
-            waiting = []
-            next = 0
-        } else if next >= 64, next * 2 >= waiting.count {
-            waiting.removeFirst(next)
-            next = 0
-        }
+        guard released == 0, let first = waiting.first, fits(first.deliveries) else { return nil }
+        waiting.removeFirst()
         released += 1
-        return caller
+        return first.caller
     }
 
     /// The loop ends: nobody waits any more.
     mutating func releaseAll() -> [Caller] {
-        let callers = waiting[next...].map(\.caller)
+        var callers: [Caller] = []
+        while let next = waiting.removeFirst() { callers.append(next.caller) }
         released += callers.count
-        waiting = []
-        next = 0
         return callers
     }
 }

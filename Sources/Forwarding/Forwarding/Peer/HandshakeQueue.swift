@@ -6,7 +6,7 @@ import Wire
 /// A step of a handshake takes as long as hundreds of media packets. When a crowd joins, its steps would keep the media of
 /// everyone else waiting for tens of milliseconds. So a turn makes one step, after its media has left. A datagram that finds
 /// no room counts as lost on the path: DTLS sends it again (RFC 6347 §4.2.4).
-struct HandshakeQueue {
+final class HandshakeQueue {
     /// Datagrams that wait, of all peers together.
     static let datagramsMax = 1_024
     /// Datagrams of one peer that wait: two flights with the certificate of a 4,096-bit RSA key.
@@ -19,33 +19,29 @@ struct HandshakeQueue {
         let receivedAt: Instant
     }
 
-    private var datagrams: [Datagram] = []
-    /// How many of ``datagrams`` were taken.
-    private var taken = 0
+    // Accessed in one step at a time, at the end of each turn, so accesses are not checked.
 
-    var count: Int { datagrams.count - taken }
+    @exclusivity(unchecked) private var datagrams = Queue<Datagram>()
+    /// Kept beside the queue, so that a turn without handshakes reads one number.
+    @exclusivity(unchecked) private var waiting = 0
+
+    var count: Int { unsafe waiting }
+    var isEmpty: Bool { unsafe waiting == 0 }
 
     /// When the first datagram came; `nil` when none waits.
-    var firstReceivedAt: Instant? { taken < datagrams.count ? datagrams[taken].receivedAt : nil }
+    var firstReceivedAt: Instant? { unsafe isEmpty ? nil : datagrams.first?.receivedAt }
 
     /// - Returns: whether there was room.
-    mutating func append(_ datagram: Datagram) -> Bool {
+    func append(_ datagram: Datagram) -> Bool {
         guard count < Self.datagramsMax else { return false }
-        datagrams.append(datagram)
+        unsafe datagrams.append(datagram)
+        unsafe waiting += 1
         return true
     }
 
-    mutating func removeFirst() -> Datagram? {
-        guard taken < datagrams.count else { return nil }
-        let datagram = datagrams[taken]
-        taken += 1
-        if taken == datagrams.count {
-            datagrams = []
-            taken = 0
-        } else if taken >= 64, taken * 2 >= datagrams.count {
-            datagrams.removeFirst(taken)
-            taken = 0
-        }
+    func removeFirst() -> Datagram? {
+        guard let datagram = unsafe datagrams.removeFirst() else { return nil }
+        unsafe waiting -= 1
         return datagram
     }
 }

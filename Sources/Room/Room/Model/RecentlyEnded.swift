@@ -1,4 +1,5 @@
 import ChannelTypes
+import MediaTypes
 
 /// The places that operators ended a short time ago. A client that comes back with the token of such a place is refused
 /// with the reason, so that it does not undo the operator's decision by itself. The list is bounded.
@@ -12,9 +13,8 @@ struct RecentlyEnded: Sendable {
     }
 
     private var reasons: [ParticipantID: EndReason] = [:]
-    /// In the order of their ends, from ``head`` on.
-    private var queue: [Place] = []
-    private var head = 0
+    /// In the order of their ends.
+    private var queue = Queue<Place>()
 
     var count: Int { reasons.count }
 
@@ -39,16 +39,11 @@ struct RecentlyEnded: Sendable {
     }
 
     private mutating func forget(endedBy now: RoomTime) {
-        while head < queue.count, queue[head].endSecond <= now.second { forgetFirst() }
+        while let first = queue.first, first.endSecond <= now.second { forgetFirst() }
     }
 
     private mutating func forgetFirst() {
-        guard head < queue.count else { return }
-        reasons[queue[head].id] = nil
-        head += 1
-        if head == queue.count || head > Self.countMax {
-            queue.removeFirst(head)
-            head = 0
-        }
+        guard let place = queue.removeFirst() else { return }
+        reasons[place.id] = nil
     }
 }
