@@ -344,7 +344,7 @@ let package = Package(
             resources: [.copy("Resources")],
             isOptimized: true
         ),
-        tests("EventLoopTests", ["EventLoop", "TestSupport", "Wire"]),
+        tests("EventLoopTests", ["EventLoop", "CDatagram", "TestSupport", "Wire"]),
         tests(
             "MediaTests",
             [

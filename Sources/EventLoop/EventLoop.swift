@@ -57,6 +57,7 @@ package final class EventLoop: @unchecked Sendable {
     )
     /// Groups queued datagrams into runs again.
     private(set) lazy var resendBatch = DatagramBatch(capacity: UDPSocket.messagesMax)
+    private let slice: Interval?
     /// The TCP listeners and connections of the loop.
     package private(set) lazy var tcp = TCPSockets(self)
     /// The datagrams of one message as single messages.
@@ -84,11 +85,19 @@ package final class EventLoop: @unchecked Sendable {
     /// Called after each turn with its duration, from its first event to the end of `onTurnEnd`.
     package var onTurnMeasured: ((Interval) -> Void)?
 
+    /// The slice of loops that carry media. Beside busy programs, the scheduler runs a thread that asks for so little at a time
+    /// earlier: measured with two busy loops for each processor, the 99th percentile of the latency of sound fell from 4.5 to
+    /// 6.0 ms to 1.3 to 3.9.
+    package static let mediaSlice = Interval.microseconds(100)
+
     /// Creates a loop that does not run yet. Jobs for its executor wait until it does.
-    /// - Parameter socketsMax: 1...4,096.
-    package init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault) {
+    /// - Parameters:
+    ///   - socketsMax: 1...4,096.
+    ///   - slice: the time that the loop's thread asks for at once, 0.1 to 100 ms; `nil` for that of the system.
+    package init(name: String, socketsMax: Int = EventLoop.socketsMaxDefault, slice: Interval? = nil) {
         precondition((1...4_096).contains(socketsMax), "a loop's sockets are bounded")
         self.name = name
+        self.slice = slice
         self.socketsMax = socketsMax
         executor = LoopExecutor()
         unsafe uvLoop = .allocate(capacity: 1)
@@ -215,6 +224,8 @@ package final class EventLoop: @unchecked Sendable {
 
     private func run() {
         unsafe nagare_name_thread(name)
+        // A sandbox may forbid it: the loop then has the system's slice.
+        if let slice { _ = nagare_request_slice(UInt64(clamping: slice.nanoseconds)) }
         isOpen = true
         executor.attach { [self] in
             unsafe uv_async_send(async)

@@ -1,3 +1,4 @@
+import CDatagram
 import EventLoop
 import Foundation
 import Testing
@@ -57,6 +58,19 @@ struct LifecycleTests {
         #expect(await host.numbers == [1])
     }
 
+    @Test func `a loop has the slice that it asks for, where the kernel keeps slices of threads`() async throws {
+        let asking = try LoopHost(slice: .microseconds(300))
+        let other = try LoopHost()
+        let slices = await (asking.run { _ in nagare_slice() }, other.run { _ in nagare_slice() })
+        // Linux 6.12 is the first to keep them. Earlier ones say 0.
+        if try keepsSlices() {
+            #expect(slices.0 == 300_000 && slices.1 != 300_000)
+        } else {
+            #expect(slices == (0, 0))
+        }
+        for host in [asking, other] { await host.loop.stop() }
+    }
+
     @Test func `a loop starts once`() async throws {
         let host = try LoopHost()
         #expect(throws: EventLoopError.alreadyStarted) { try host.loop.start() }
@@ -93,6 +107,13 @@ struct LifecycleTests {
             #expect(try openFiles() == before)
         }
     }
+}
+
+/// Whether the kernel is Linux 6.12 or later.
+private func keepsSlices() throws -> Bool {
+    let release = try String(contentsOfFile: "/proc/sys/kernel/osrelease", encoding: .utf8)
+    let version = release.split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+    return version.count == 2 && (version[0], version[1]) >= (6, 12)
 }
 
 private func openFiles() throws -> Int {

@@ -9,8 +9,8 @@ actor LoopHost {
     /// The count of numbers that each turn appended.
     var turnSizes: [Int] = []
 
-    init(_ name: String = "test", isStarted: Bool = true) throws {
-        loop = EventLoop(name: name)
+    init(_ name: String = "test", slice: Interval? = nil, isStarted: Bool = true) throws {
+        loop = EventLoop(name: name, slice: slice)
         if isStarted { try loop.start() }
     }
 

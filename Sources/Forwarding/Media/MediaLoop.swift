@@ -102,7 +102,7 @@ package actor MediaLoop: MediaPlane {
         if let acceptor = configuration.turnTLS?.acceptor, let tcp = configuration.tcp {
             precondition(acceptor.admission === tcp, "the connections of a loop have one admission")
         }
-        eventLoop = EventLoop(name: configuration.name)
+        eventLoop = EventLoop(name: configuration.name, slice: EventLoop.mediaSlice)
         location = configuration.location
         fingerprint = configuration.certificate.fingerprint
         socketOptions = configuration.socketOptions

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/sock_diag.h>
 #include <netinet/udp.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -243,11 +242,4 @@ uint32_t nagare_kernel_drops(int fd) {
     socklen_t length = sizeof values;
     if (getsockopt(fd, SOL_SOCKET, SO_MEMINFO, values, &length) != 0) return 0;
     return length > SK_MEMINFO_DROPS * sizeof values[0] ? values[SK_MEMINFO_DROPS] : 0;
-}
-
-void nagare_name_thread(const char *name) {
-    char cut[16];
-    strncpy(cut, name, sizeof cut - 1);
-    cut[sizeof cut - 1] = 0;
-    (void)pthread_setname_np(pthread_self(), cut);
 }

@@ -109,7 +109,11 @@ package actor MediaProxy {
 
     private init(_ configuration: Configuration) {
         self.configuration = configuration
-        eventLoop = EventLoop(name: "impair", socketsMax: Self.portsMax + Self.clientsMax)
+        eventLoop = EventLoop(
+            name: "impair",
+            socketsMax: Self.portsMax + Self.clientsMax,
+            slice: EventLoop.mediaSlice
+        )
         ports = MediaPorts()
     }
 

@@ -69,7 +69,8 @@ actor LoadLoop {
 
     private init(_ configuration: LoadConfiguration, certificate: DTLSCertificate, number: Int) {
         self.configuration = configuration
-        eventLoop = EventLoop(name: "load-\(number)", socketsMax: Self.clientsMax)
+        // A generator that waits for a processor measures its own wait.
+        eventLoop = EventLoop(name: "load-\(number)", socketsMax: Self.clientsMax, slice: EventLoop.mediaSlice)
         var settings = ForwarderConfiguration(
             certificate: certificate,
             unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),

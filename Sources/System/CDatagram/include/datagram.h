@@ -100,7 +100,4 @@ int nagare_clear_errors(int fd);
 /* Datagrams that the kernel dropped at this socket since it was opened, mostly for want of receive buffer. */
 uint32_t nagare_kernel_drops(int fd);
 
-/* Names the calling thread, for debuggers and top; the kernel takes 15 bytes, the rest is cut off. */
-void nagare_name_thread(const char *name);
-
 #endif
