@@ -39,13 +39,13 @@ struct ControlServices: Sendable {
 
     /// - Parameters:
     ///   - certificates: of the listeners.
-    ///   - relayCluster: the other nodes; `nil` outside of a cluster.
+    ///   - cluster: the other nodes; `nil` outside of a cluster.
     /// - Throws: when the certificates for webhooks or the folder of the history are unusable.
     init(
         _ configuration: NodeConfiguration,
         access: NodeAccess,
         certificates: NodeCertificates,
-        relayCluster: (any CallCluster)?,
+        cluster: (any OtherNodes)?,
         logger: Logger
     ) throws(ServerStartError) {
         self.certificates = certificates
@@ -80,7 +80,7 @@ struct ControlServices: Sendable {
             webhooks.take(report)
             subscriptions.take(report)
         }
-        relayCalls = AyameCalls(rooms, cluster: relayCluster)
+        relayCalls = AyameCalls(rooms, cluster: cluster)
         authorizer = ReplaceableAuthorizer(OpenAuthorizer())
         authorizer.replace(with: makeAuthorizer(configuration, access))
         if let remote = access.keys.remote { Task { await remote.start() } }
@@ -186,7 +186,7 @@ struct ControlServices: Sendable {
     func api(
         _ directory: ChannelDirectory,
         drain: NodeDrain,
-        cluster: (any SignalingCluster)?,
+        cluster: (any OtherNodes)?,
         reload: @escaping ReloadAction,
         media: @escaping @Sendable () async -> AdminAPI.MediaTotals
     ) -> AdminAPI {

@@ -84,7 +84,7 @@ struct Node {
             log(notice)
             services.take(notice)
         }
-        if let cluster { await loops.setRemoteOrigins(ClusterMedia(cluster: cluster)) }
+        if let cluster { await loops.setRemoteOrigins(cluster) }
         let reload = try Reload(
             settings,
             source: source,
@@ -125,7 +125,7 @@ struct Node {
                 configuration,
                 access: access,
                 certificates: certificates,
-                relayCluster: cluster.map(ClusterCalls.init),
+                cluster: cluster,
                 logger: logger
             )
         } catch {

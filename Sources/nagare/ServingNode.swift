@@ -2,6 +2,7 @@ import Access
 import Ayame
 import ChannelTypes
 import Cluster
+import Forwarding
 import Foundation
 import History
 import Logging
@@ -115,19 +116,16 @@ struct ServingNode: Sendable {
     /// Services shut down in reverse order: the public listener first, the admin listener with its probes last.
     private func serviceGroup() -> ServiceGroup {
         let quiet = Logger(label: Self.httpLabel)
-        let signaling = cluster.flatMap { cluster in
-            configuration.cluster.map { ClusterSignaling(cluster: cluster, directory: directory, settings: $0) }
-        }
         let api = services.api(
             directory,
             drain: drain,
-            cluster: signaling,
+            cluster: cluster,
             reload: { () async throws(ReloadFailure) in try await reload.perform() },
             media: { await snapshot().mediaTotals }
         )
-        let server = publicServer(signaling, quiet)
+        let server = publicServer(quiet)
         var group: [any Service] = [adminServer(api, quiet), watch, MemoryRelease()]
-        if let signaling { group.append(clusterService(signaling, api, server)) }
+        if let cluster { group.append(clusterService(cluster, api, server)) }
         group += [services.subscriptions, WebhooksService(services.webhooks, directory)] as [any Service]
         if let traces = services.traces { group.append(traces) }
         if let history = services.history {
@@ -164,7 +162,7 @@ struct ServingNode: Sendable {
         )
     }
 
-    private func publicServer(_ cluster: ClusterSignaling?, _ quiet: Logger) -> PublicServer {
+    private func publicServer(_ quiet: Logger) -> PublicServer {
         var sora = configuration.sora.configuration
         sora.embeddedTURN = configuration.turn
         return PublicServer(
@@ -202,30 +200,48 @@ struct ServingNode: Sendable {
         return SharedTURN(name: name) { acceptor.take($0, received: $1) }
     }
 
-    private func clusterService(
-        _ signaling: ClusterSignaling,
-        _ api: AdminAPI,
-        _ server: PublicServer
-    ) -> ClusterService {
-        ClusterRecords.connect(directory, services.subscriptions, to: signaling.cluster.records, logger: logger)
+    private func clusterService(_ cluster: ClusterNode, _ api: AdminAPI, _ server: PublicServer) -> ClusterService {
+        ClusterRecords.connect(directory, services.subscriptions, to: cluster.records, logger: logger)
+        let calls = services.relayCalls
         return ClusterService(
-            cluster: signaling.cluster,
+            cluster: cluster,
             directory: directory,
-            settings: signaling.settings,
             state: { drain.state },
             onTick: { await loops.renewRemoteTracks() },
             onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
-            relay: CallObserver(services.relayCalls),
+            relay: CallObserver(received: { calls.received($0, from: $1) }, lost: { calls.lost($0) }),
             answer: { request, run in
                 switch request.kind {
-                case .export: await ClusterMedia.answer(request.body, from: run, loops, logger: logger)
-                case .forward: await ClusterSignaling.answer(request.body, server)
+                case .export: await request.answered(from: run) { await export($0, to: run) }
+                case .forward:
+                    if let forwarded = ForwardedRequest(encoded: request.body) {
+                        await server.respond(to: forwarded).encoded
+                    } else {
+                        nil
+                    }
                 case .connections: await api.answer(connections: request.body)
-                case .callRoom: services.relayCalls.answer(request.body)
+                case .callRoom: calls.answer(request.body)
                 case .hostingNodes, .canReach, .records, .unknown: nil
                 }
             }
         )
+    }
+
+    /// Lets a track be sent to another node.
+    /// - Returns: `nil` when it is not sent.
+    private func export(_ request: RemoteExport, to node: NodeIncarnation) async -> RemoteExportAnswer? {
+        do {
+            return try await loops.export(request)
+        } catch ForwarderError.unknownTrack {
+            // Its publisher has left meanwhile.
+            return nil
+        } catch {
+            logger.warning(
+                "a track is not sent to another node",
+                metadata: ["track": "\(request.track)", "node": "\(node)", "reason": "\(error)"]
+            )
+            return nil
+        }
     }
 
     /// Why a load balancer should send no new clients, for `/readyz`; `nil` when it should. It should while existing sessions

@@ -338,7 +338,7 @@ package struct LinkWorld {
                 guard let connection = nodes[id]!.table.connection(of: witness),
                     let wire = nodes[id]!.connections[connection]
                 else { continue }
-                let request = LinkRequest(kind: .canReach, body: Array(instance.description.utf8))
+                let request = NodeRequest(kind: .canReach, body: Array(instance.description.utf8))
                 send(.request(0, request), wire, from: id)
             }
         }

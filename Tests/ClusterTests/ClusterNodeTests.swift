@@ -120,17 +120,17 @@ import Testing
         let store = InstantStore(.system)
         let a = try await Self.start("a", store)
         let b = try await Self.start("b", store)
-        let question = LinkRequest(kind: .connections, body: [])
-        await #expect(throws: LinkRequestError.noNode) {
-            try await a.cluster.ask(question, of: .standalone, within: .zero)
+        let question = NodeRequest(kind: .connections, body: [])
+        await #expect(throws: NodeRequestError.noNode) {
+            try await a.cluster.ask(question, of: NodeIncarnation.standalone)
         }
         let stranger = try Given.node("z")
-        await #expect(throws: LinkRequestError.noLink) {
+        await #expect(throws: NodeRequestError.noLink) {
             try await a.cluster.ask(question, of: stranger, within: .zero, patience: .zero)
         }
         // The test's nodes answer nothing about connections.
         let other = try Given.node("b")
-        await #expect(throws: LinkRequestError.refused) {
+        await #expect(throws: NodeRequestError.refused) {
             try await a.cluster.ask(question, of: other, within: .seconds(60), patience: .seconds(60))
         }
         let unanswered = a.cluster.linkCounters.unanswered

@@ -31,7 +31,7 @@ import Web
                 configuration,
                 access: access,
                 certificates: certificates,
-                relayCluster: nil,
+                cluster: nil,
                 logger: logger
             )
         }

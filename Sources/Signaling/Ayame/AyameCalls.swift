@@ -20,7 +20,7 @@ package final class AyameCalls: Sendable {
 
     /// The rooms that are at this node.
     package let rooms: AyameRooms
-    let cluster: (any CallCluster)?
+    let cluster: (any OtherNodes)?
     private let acceptTimeout: Duration
     let state = Mutex(State())
 
@@ -29,7 +29,7 @@ package final class AyameCalls: Sendable {
     ///   - acceptTimeout: how long a room's node has for the answer to a registration.
     package init(
         _ rooms: AyameRooms = AyameRooms(),
-        cluster: (any CallCluster)? = nil,
+        cluster: (any OtherNodes)? = nil,
         acceptTimeout: Duration = .seconds(5)
     ) {
         self.rooms = rooms
@@ -86,7 +86,7 @@ package final class AyameCalls: Sendable {
     private func register(
         _ guest: AyameGuest,
         _ registration: Registration,
-        _ cluster: any CallCluster,
+        _ cluster: any OtherNodes,
         _ refusal: @Sendable () -> RoomError?
     ) async -> AyameRooms.Answer? {
         let id = guest.connectionID
@@ -100,7 +100,7 @@ package final class AyameCalls: Sendable {
                     if let error = refusal() { return .some(.refused(error)) }
                     if Task.isCancelled { return .some(.refused(.endedDuringSetup)) }
                     guard let message = AyameNodeMessage.register(guest).encoded else { return .some(.unreachable) }
-                    guard cluster.send(message, to: registration.home) else { return .some(nil) }
+                    guard cluster.sendCallMessage(message, to: registration.home) else { return .some(nil) }
                     var registration = registration
                     registration.answer = continuation
                     state.add(registration)
@@ -214,7 +214,7 @@ package final class AyameCalls: Sendable {
     @discardableResult
     func send(_ message: AyameNodeMessage, to node: NodeID) -> Bool {
         guard let cluster, let bytes = message.encoded else { return false }
-        return cluster.send(bytes, to: node)
+        return cluster.sendCallMessage(bytes, to: node)
     }
 }
 

@@ -26,7 +26,7 @@ struct OperatorsAPI: Sendable {
     /// The name of this node.
     var name = NodeIdentity().name
     /// The other nodes; `nil` outside of a cluster.
-    var cluster: (any SignalingCluster)?
+    var cluster: (any OtherNodes)?
     /// Reads the node's files again.
     var reload: ReloadAction = { () throws(ReloadFailure) in ReloadReport() }
     /// A unique identifier for a new token.

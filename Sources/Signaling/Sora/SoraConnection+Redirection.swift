@@ -10,7 +10,11 @@ extension SoraConnection {
             return nil
         }
         let isRefused = context.directory.refusesJoins(to: connect.channel)
-        return await cluster.redirect(for: connect.channel, because: isRefused ? .draining : .newcomer)
+        return await cluster.redirect(
+            for: connect.channel,
+            because: isRefused ? .draining : .newcomer,
+            in: context.directory
+        )
     }
 
     /// What ends the connection of an admitted client while too many join at once.
@@ -27,8 +31,12 @@ extension SoraConnection {
         guard let joins = context.joins, !context.directory.refusesJoins(to: request.channel),
             !hasPlace(request.resumeToken), !joins.take()
         else { return nil }
-        guard !isRedirected,
-            let address = await context.cluster?.redirect(for: request.channel, because: .overloaded)
+        guard !isRedirected, let cluster = context.cluster,
+            let address = await cluster.redirect(
+                for: request.channel,
+                because: .overloaded,
+                in: context.directory
+            )
         else { return .refuse }
         return .redirect(address)
     }

@@ -20,7 +20,7 @@ package struct SoraContext: Sendable {
     let signalingStatistics: SignalingStatistics
     let logger: Logger
     /// The other nodes; `nil` outside of a cluster.
-    var cluster: (any SignalingCluster)?
+    var cluster: (any OtherNodes)?
     /// Limits newcomers; `nil` outside of a cluster.
     var joins: JoinGate?
     /// `nil` for a node without traces.
@@ -37,7 +37,7 @@ package struct SoraContext: Sendable {
         clientStatistics: ClientStatistics,
         signalingStatistics: SignalingStatistics,
         logger: Logger,
-        cluster: (any SignalingCluster)?,
+        cluster: (any OtherNodes)?,
         joins: JoinGate?,
         traces: JoinTracer?,
         limiter: AddressLimiter,

@@ -8,7 +8,6 @@ import ServiceLifecycle
 struct ClusterService: Service {
     let cluster: ClusterNode
     let directory: ChannelDirectory
-    let settings: ClusterSettings
     /// What the other nodes are told.
     let state: @Sendable () -> NodeState
     /// Called about once a second.
@@ -57,7 +56,7 @@ struct ClusterService: Service {
             try await cluster.start(directory, measure: measure, onLeft: onLeft, relay: relay, answer: answer)
         } catch {
             throw StartupError.system(
-                "The links of the cluster cannot listen at --cluster-link \(settings.link): \(error). Choose another port, or an "
+                "The links of the cluster cannot listen at --cluster-link \(cluster.configuration.linkListener): \(error). Choose another port, or an "
                     + "address of this machine."
             )
         }

@@ -29,16 +29,16 @@ import Wire
         #expect(a.links.sendCallMessage([3], to: b.hello.instance.node))
         try await eventually("b has the relayed message") { b.relayed == [[3]] }
         #expect(b.received.count == 1)
-        await #expect(throws: LinkRequestError.refused) {
+        await #expect(throws: NodeRequestError.refused) {
             try await a.links.ask(
-                LinkRequest(kind: .unknown, body: [9]),
+                NodeRequest(kind: .unknown, body: [9]),
                 of: b.hello.instance.node,
                 within: .seconds(600)
             )
         }
         #expect(b.links.counters.unknown == 1 && b.links.counters.malformed == 0)
         let answer = try await a.links.ask(
-            LinkRequest(kind: .export, body: [7]),
+            NodeRequest(kind: .export, body: [7]),
             of: b.hello.instance.node,
             within: .seconds(600)
         )

@@ -13,10 +13,10 @@ struct LinkFrameTests {
     )
     private static let frames: [LinkFrame] = [
         .hello(hello), .ping(1), .pong(.max), .channel([]), .channel([1, 2, 3]),
-        .request(9, LinkRequest(kind: .hostingNodes, body: [4])), .response(9, nil), .response(9, []),
+        .request(9, NodeRequest(kind: .hostingNodes, body: [4])), .response(9, nil), .response(9, []),
         .response(9, [5]),
         .goodbye(.stopping), .goodbye(.unused), .unused, .relay([]), .relay([1, 2]),
-        .request(10, LinkRequest(kind: .callRoom, body: [4])),
+        .request(10, NodeRequest(kind: .callRoom, body: [4])),
     ]
 
     @Test func `frames are read as they were written, however the bytes arrive`() throws {
@@ -37,7 +37,7 @@ struct LinkFrameTests {
         reader.feed([0, 0, 0, 2, 200, 1] + LinkFrame.ping(3).encoded() + [0, 0, 0, 6, 5, 0, 0, 0, 1, 99])
         #expect(try reader.next() == .unknown(200))
         #expect(try reader.next() == .ping(3))
-        #expect(try reader.next() == .request(1, LinkRequest(kind: .unknown, body: [])))
+        #expect(try reader.next() == .request(1, NodeRequest(kind: .unknown, body: [])))
         #expect(try reader.next() == nil)
     }
 

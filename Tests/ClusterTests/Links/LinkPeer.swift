@@ -99,7 +99,7 @@ final class LinkPeer: LinkDelegate {
     func receivedCallMessage(_ message: [UInt8], from node: NodeID) {
         state.content.withLock { $0.relayed.append(message) }
     }
-    func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
+    func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]? {
         request.kind == .unknown ? nil : request.body
     }
 }

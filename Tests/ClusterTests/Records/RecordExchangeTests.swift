@@ -36,7 +36,7 @@ import Wire
             }
         }
 
-        private func ask(_ request: LinkRequest, of node: NodeID, by asker: NodeID) -> [UInt8]? {
+        private func ask(_ request: NodeRequest, of node: NodeID, by asker: NodeID) -> [UInt8]? {
             let exchange = state.withLock { state -> RecordExchange? in
                 state.questions += 1
                 return state.cut.contains(node) || state.cut.contains(asker) ? nil : state.exchanges[node]

@@ -105,10 +105,10 @@ struct AyameCallsTests {
     // MARK: The room's node
 
     @Test func `a room that exists is found, wherever new ones begin`() async throws {
-        nodes.setCandidates(CallCandidates(open: ["b"]))
+        nodes.setCandidates(RoomCandidates(open: ["b"]))
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(b) == .joined(.direct))
-        for candidates in [CallCandidates(open: ["a", "c", "b"]), CallCandidates(open: ["a", "c"], closed: ["b"])] {
+        for candidates in [RoomCandidates(open: ["a", "c", "b"]), RoomCandidates(open: ["a", "c"], closed: ["b"])] {
             nodes.setCandidates(candidates)
             #expect(try await two.join(c) == .joined(.direct))
             #expect(two.seen.last == "accept true")
@@ -116,7 +116,7 @@ struct AyameCallsTests {
             c.leave(room, two.id)
             _ = try await one.awaits(3)
             one.forget()
-            nodes.setCandidates(CallCandidates(open: ["b"]))
+            nodes.setCandidates(RoomCandidates(open: ["b"]))
             #expect(try await one.join(b) == .joined(.direct))
         }
         b.leave(room, one.id)
@@ -126,7 +126,7 @@ struct AyameCallsTests {
     @Test func `a second client of a node follows the first, whoever is a candidate`() async throws {
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(b) == .joined(.direct))
-        nodes.setCandidates(CallCandidates(open: ["c"]))
+        nodes.setCandidates(RoomCandidates(open: ["c"]))
         let asked = nodes.asked
         #expect(try await two.join(b) == .joined(.direct))
         #expect(two.seen == ["accept true"] && nodes.asked == asked)
@@ -145,7 +145,7 @@ struct AyameCallsTests {
         nodes.lose("c")
         #expect(try await RelayClient("alice").join(c) == .joined(.direct))
         #expect(c.rooms.count == 1 && nodes.wanted == 0)
-        nodes.setCandidates(CallCandidates(open: []))
+        nodes.setCandidates(RoomCandidates(open: []))
         #expect(try await RelayClient("alice").join(c, "other") == .joined(.direct))
         #expect(c.rooms.count == 2)
     }

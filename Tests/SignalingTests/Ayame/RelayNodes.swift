@@ -1,5 +1,6 @@
 import ChannelTypes
 import JSON
+import MediaTypes
 import Room
 import Synchronization
 import TestSupport
@@ -25,7 +26,7 @@ final class RelayNodes: Sendable {
     }
     private struct State {
         var calls: [NodeID: AyameCalls] = [:]
-        var candidates: CallCandidates
+        var candidates: RoomCandidates
         var inboxes: [NodeID: AsyncStream<Letter>.Continuation] = [:]
         /// Nodes that take nothing, and what waits for them.
         var held: [NodeID: [Letter]] = [:]
@@ -41,7 +42,7 @@ final class RelayNodes: Sendable {
 
     /// - Parameter open: where new rooms may begin, the best first.
     init(open: [NodeID], closed: [NodeID] = []) {
-        state = Mutex(State(candidates: CallCandidates(open: open, closed: closed)))
+        state = Mutex(State(candidates: RoomCandidates(open: open, closed: closed)))
     }
 
     func add(
@@ -55,7 +56,7 @@ final class RelayNodes: Sendable {
         return calls
     }
 
-    func cluster(of node: NodeID) -> any CallCluster { View(nodes: self, own: node) }
+    func cluster(of node: NodeID) -> any OtherNodes { View(nodes: self, own: node) }
 
     func set(_ calls: AyameCalls, at node: NodeID) {
         let (letters, inbox) = AsyncStream.makeStream(of: Letter.self)
@@ -90,7 +91,7 @@ final class RelayNodes: Sendable {
     }
 
     func makeOlder(_ node: NodeID) { state.withLock { _ = $0.older.insert(node) } }
-    func setCandidates(_ candidates: CallCandidates) { state.withLock { $0.candidates = candidates } }
+    func setCandidates(_ candidates: RoomCandidates) { state.withLock { $0.candidates = candidates } }
 
     /// Loses the link of two nodes, and what is under way over it. The next message goes over another link.
     func lose(_ one: NodeID, _ other: NodeID) { lose([Way(one, other)], forGood: false) }
@@ -124,27 +125,39 @@ final class RelayNodes: Sendable {
     /// The links that are needed.
     var wanted: Int { state.withLock { $0.wants.values.reduce(0, +) } }
 
-    // MARK: CallCluster
+    // MARK: OtherNodes
 
-    private struct View: CallCluster {
+    private struct View: OtherNodes {
         let nodes: RelayNodes
         let own: NodeID
 
-        func candidates(for room: ChannelName) async -> CallCandidates { nodes.state.withLock { $0.candidates } }
+        var nodeID: NodeID { own }
+        var incarnation: NodeIncarnation { .standalone }
+        var status: ClusterStatus {
+            let node = ClusterStatus.Node(name: own.rawValue, incarnation: incarnation, state: .ready)
+            return ClusterStatus(name: "main", own: node, others: [], store: .none)
+        }
 
-        func ask(_ question: [UInt8], of node: NodeID) async -> [UInt8]? {
+        func candidates(for room: ChannelName) async -> RoomCandidates { nodes.state.withLock { $0.candidates } }
+
+        func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
+            throw .noNode
+        }
+
+        func ask(_ request: NodeRequest, of node: NodeID) async throws(NodeRequestError) -> [UInt8] {
             let calls = nodes.state.withLock { state -> AyameCalls? in
                 state.asked += 1
                 guard !state.older.contains(node), !state.cut.contains(Way(own, node)) else { return nil }
                 return state.calls[node]
             }
-            return calls?.answer(question)
+            guard let answer = calls?.answer(request.body) else { throw .refused }
+            return answer
         }
 
         func want(_ node: NodeID) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] += 1 } }
         func release(_ node: NodeID) { nodes.state.withLock { $0.wants[Way(own, node), default: 0] -= 1 } }
 
-        func send(_ message: [UInt8], to node: NodeID) -> Bool {
+        func sendCallMessage(_ message: [UInt8], to node: NodeID) -> Bool {
             nodes.state.withLock { state in
                 let way = Way(own, node)
                 guard !state.cut.contains(way) else { return false }

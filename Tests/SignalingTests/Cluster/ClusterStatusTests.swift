@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct ClusterStatusTests {
     @Test func `the cluster is listed as JSON, with and without a token`() async throws {
-        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+        try await OperatorsBench.run(cluster: FakeOtherNodes()) { api in
             let status = try await api.call(.get, "/v1/cluster")
             #expect(status["cluster"] == "main" && status["node"] == "a" && status["incarnation"] == "000007")
             #expect(status["store"] == "down")
@@ -29,7 +29,7 @@ struct ClusterStatusTests {
     }
 
     @Test func `a browser gets a page without markup from names, and with a strict policy`() async throws {
-        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+        try await OperatorsBench.run(cluster: FakeOtherNodes()) { api in
             let response = try await api.send(.get, "/clusterz", token: nil, accept: "text/html,*/*;q=0.8")
             #expect(response.headers[.contentType] == "text/html; charset=utf-8" && response.headers[.vary] == "Accept")
             let page = response.text
@@ -48,9 +48,9 @@ struct ClusterStatusTests {
     }
 
     @Test func `nodes that are ignored are listed last, marked, and counted by nobody`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         cluster.change { state in
-            var stranger = ClusterStatus.Node(name: "c", incarnation: FakeSignalingCluster.other, state: .ready)
+            var stranger = ClusterStatus.Node(name: "c", incarnation: FakeOtherNodes.other, state: .ready)
             stranger.members = 1_000
             stranger.isIgnored = true
             state.status.others.append(stranger)
@@ -68,7 +68,7 @@ struct ClusterStatusTests {
     }
 
     @Test func `Sora's API lists the nodes`() async throws {
-        try await OperatorsBench.run(cluster: FakeSignalingCluster()) { api in
+        try await OperatorsBench.run(cluster: FakeOtherNodes()) { api in
             let answer = await api.admin.answer(target: "Sora_20211215.ListClusterNodes", body: [])
             #expect(answer.status == 200)
             #expect(
@@ -97,7 +97,7 @@ struct ClusterStatusTests {
 
     @Test func `a member's connections name their node`() async throws {
         for (cluster, name) in [
-            (nil, "nagare"), (FakeSignalingCluster(incarnation: .standalone), "a"), (FakeSignalingCluster(), ""),
+            (nil, "nagare"), (FakeOtherNodes(incarnation: .standalone), "a"), (FakeOtherNodes(), ""),
         ] {
             try await OperatorsBench.run(cluster: cluster) { api in
                 _ = try await api.publish(as: "alice")

@@ -15,11 +15,11 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SessionForwardingTests {
     private static let secret = String(repeating: "A", count: 52)
-    /// The tag of ``FakeSignalingCluster/other``: 0x123456 in Base32.
+    /// The tag of ``FakeOtherNodes/other``: 0x123456 in Base32.
     private static let path = "/sessions/14D2P\(secret)"
 
     @Test func `a session of another node is passed to that node with the fields that sessions use`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         cluster.change { state in
             state.result = .success(
                 ForwardedResponse(
@@ -51,12 +51,12 @@ struct SessionForwardingTests {
             #expect(headers["authorization"] == "Bearer t" && headers["if-match"] == "*")
             #expect(headers["content-type"] == "application/trickle-ice-sdpfrag" && headers["traceparent"] == nil)
             #expect(headers["user-agent"] == nil)
-            #expect(cluster.change { $0.forwarded.first?.node } == FakeSignalingCluster.other)
+            #expect(cluster.change { $0.forwarded.first?.node } == FakeOtherNodes.other)
         }
     }
 
     @Test func `a request that is passed on stays part of its client's trace`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         cluster.change { $0.result = .success(ForwardedResponse(status: 200, headers: [], body: [])) }
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
         try await SignalingBench(cluster: cluster).test { http in
@@ -69,13 +69,13 @@ struct SessionForwardingTests {
     }
 
     @Test(arguments: [
-        (ForwardFailure.nodeUnknown, HTTPResponse.Status.notFound), (.unreachable, .serviceUnavailable),
+        (NodeRequestError.noNode, HTTPResponse.Status.notFound), (.timedOut, .serviceUnavailable),
     ])
     func `a node that is gone has no sessions, and one that does not answer may be back`(
-        failure: ForwardFailure,
+        failure: NodeRequestError,
         status: HTTPResponse.Status
     ) async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         cluster.change { $0.result = .failure(failure) }
         let bench = try SignalingBench(cluster: cluster)
         try await bench.test { http in
@@ -90,7 +90,7 @@ struct SessionForwardingTests {
 
     @Test func `a client without a token does not learn which nodes exist`() async throws {
         let authorizer = try #require(StaticTokenAuthorizer(token: "0123456789abcdef"))
-        try await SignalingBench(authorizer: authorizer, cluster: FakeSignalingCluster()).test { http in
+        try await SignalingBench(authorizer: authorizer, cluster: FakeOtherNodes()).test { http in
             let refused = try await http.send(.delete, Self.path)
             #expect(refused.status == .unauthorized)
             #expect(try await http.send(.delete, Self.path, token: "0123456789abcdef").status == .notFound)
@@ -98,7 +98,7 @@ struct SessionForwardingTests {
     }
 
     @Test func `the events of a session are read at its node`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         try await SignalingBench(cluster: cluster).test { http in
             let response = try await http.send(.get, "\(Self.path)/events?a=b")
             #expect(response.status == .temporaryRedirect)
@@ -119,7 +119,7 @@ struct SessionForwardingTests {
         "", "A", secret + "A", "ZZZZZ\(secret)", "14D2p\(secret)", "14D2P\(secret.dropLast())u",
     ])
     func `what is no identifier of a session is unknown and never passed on`(id: String) async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         try await SignalingBench(cluster: cluster).test { http in
             let response = try await http.send(.delete, "/sessions/\(id)")
             #expect(response.status == .notFound)
@@ -128,7 +128,7 @@ struct SessionForwardingTests {
     }
 
     @Test func `a session is changed, read and ended through another node, and nothing else is`() async throws {
-        let (a, b) = (JoinedNodes(FakeSignalingCluster.own), JoinedNodes(FakeSignalingCluster.other))
+        let (a, b) = (JoinedNodes(FakeOtherNodes.own), JoinedNodes(FakeOtherNodes.other))
         let nodes = FakeCluster()
         let first = try SignalingBench(cluster: a, directory: nodes.seen(from: a.incarnation))
         let second = try SignalingBench(cluster: b, directory: nodes.seen(from: b.incarnation))
@@ -165,7 +165,7 @@ struct SessionForwardingTests {
     }
 
     @Test func `a connection of another node is listed with its statistics and its node`() async throws {
-        let (a, b) = (JoinedNodes(FakeSignalingCluster.own), JoinedNodes(FakeSignalingCluster.other))
+        let (a, b) = (JoinedNodes(FakeOtherNodes.own), JoinedNodes(FakeOtherNodes.other))
         let nodes = FakeCluster()
         let benches = try [a, b].map { try SignalingBench(cluster: $0, directory: nodes.seen(from: $0.incarnation)) }
         let apis = zip(benches, [a, b]).map { bench, node in
@@ -206,7 +206,7 @@ struct SessionForwardingTests {
     }
 
     @Test func `a request that was passed on once is not passed on again`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         let bench = try SignalingBench(cluster: cluster)
         let request = ForwardedRequest(method: "DELETE", target: Self.path, headers: [], body: [])
         #expect(await bench.server.respond(to: request).status == 404)

@@ -21,8 +21,8 @@ struct RedirectionTests {
         ("/whip/a%20b?auth_key=1-x", "/whip/a%20b?auth_key=1-x&redirected=1"),
     ])
     func `a newcomer over WHIP or WHEP is sent to the other node once`(path: String, target: String) async throws {
-        let cluster = FakeSignalingCluster()
-        cluster.change { $0.redirects = [.newcomer: FakeSignalingCluster.address] }
+        let cluster = FakeOtherNodes()
+        cluster.change { $0.redirects = [.newcomer: FakeOtherNodes.address] }
         try await SignalingBench(cluster: cluster).test { http in
             let offer = path.hasPrefix("/whip") ? Offers.publish : Offers.watch
             let response = try await http.post(path, offer)
@@ -36,8 +36,8 @@ struct RedirectionTests {
     }
 
     @Test func `a client without a token is not sent anywhere`() async throws {
-        let cluster = FakeSignalingCluster()
-        cluster.change { $0.redirects = [.newcomer: FakeSignalingCluster.address] }
+        let cluster = FakeOtherNodes()
+        cluster.change { $0.redirects = [.newcomer: FakeOtherNodes.address] }
         let authorizer = try #require(StaticTokenAuthorizer(token: "0123456789abcdef"))
         try await SignalingBench(authorizer: authorizer, cluster: cluster).test { http in
             let refused = try await http.post("/whip/lobby", Offers.publish)
@@ -47,12 +47,12 @@ struct RedirectionTests {
     }
 
     @Test func `a draining node sends newcomers elsewhere, and refuses them without another node`() async throws {
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         let bench = try SignalingBench(cluster: cluster)
         try await bench.test { http in
             _ = try await http.publish()
             bench.directory.setDrainStage(.newChannels)
-            cluster.change { $0.redirects = [.draining: FakeSignalingCluster.address] }
+            cluster.change { $0.redirects = [.draining: FakeOtherNodes.address] }
             #expect(try await http.post("/whip/other", Offers.publish).status == .temporaryRedirect)
             #expect(try await http.post("/whep/lobby", Offers.watch).status == .created)
             bench.directory.setDrainStage(.newcomers)
@@ -70,7 +70,7 @@ struct RedirectionTests {
 
     @Test func `more newcomers than the node serves are asked to return apart`() async throws {
         let clock = TestClock()
-        let bench = try SignalingBench(cluster: FakeSignalingCluster(), now: { clock.now })
+        let bench = try SignalingBench(cluster: FakeOtherNodes(), now: { clock.now })
         let burst = Int(JoinLimiter.perLoop * JoinLimiter.share)
         try await bench.test { http in
             for _ in 0..<burst {
@@ -93,8 +93,8 @@ struct RedirectionTests {
     // MARK: Sora
 
     @Test func `a Sora client is sent to the other node, and stays when it comes from one`() async throws {
-        let cluster = FakeSignalingCluster()
-        cluster.change { $0.redirects = [.newcomer: FakeSignalingCluster.address] }
+        let cluster = FakeOtherNodes()
+        cluster.change { $0.redirects = [.newcomer: FakeOtherNodes.address] }
         try await withLiveServer(cluster: cluster) { _, port, _ in
             try await withWebSocket(to: port) { client, input in
                 try await client.send(SoraBench.connect())
@@ -113,7 +113,7 @@ struct RedirectionTests {
     @Test func `a Sora client is sent to the other node while too many join, else closed`() async throws {
         let clock = TestClock()
         let now: @Sendable () -> Instant = { clock.now }
-        let cluster = FakeSignalingCluster()
+        let cluster = FakeOtherNodes()
         try await withLiveServer(cluster: cluster, now: now) { bench, port, _ in
             try await bench.test { http in
                 for _ in 0..<Int(JoinLimiter.perLoop * JoinLimiter.share) { _ = try await http.watch() }
@@ -122,7 +122,7 @@ struct RedirectionTests {
                 try await client.send(SoraBench.connect())
                 #expect(try await input.close() == WebSocketClose(1013, "TRY-AGAIN-LATER"))
             }
-            cluster.change { $0.redirects = [.overloaded: FakeSignalingCluster.address] }
+            cluster.change { $0.redirects = [.overloaded: FakeOtherNodes.address] }
             try await withWebSocket(to: port) { client, input in
                 try await client.send(SoraBench.connect())
                 #expect(try await input.message("redirect")["location"] == "wss://b.example:8443/signaling")
@@ -139,7 +139,7 @@ struct RedirectionTests {
         bench.receive(SoraBench.connect())
         bench.take(bench.state.overloaded())
         #expect(bench.close == .overloaded && bench.left == .rejected("TRY-AGAIN-LATER"))
-        bench.take(bench.state.redirected(to: FakeSignalingCluster.address))
+        bench.take(bench.state.redirected(to: FakeOtherNodes.address))
         #expect(bench.sent.isEmpty, "it has ended")
     }
 
@@ -156,7 +156,7 @@ struct RedirectionTests {
     }
 
     @Test func `the page may connect to the other nodes`() async throws {
-        try await SignalingBench(cluster: FakeSignalingCluster()).test { http in
+        try await SignalingBench(cluster: FakeOtherNodes()).test { http in
             let policy = try await http.send(.get, "/").headers[.contentSecurityPolicy]
             #expect(policy?.contains("connect-src 'self' wss://b.example:8443;") == true)
         }

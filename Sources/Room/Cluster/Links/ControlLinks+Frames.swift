@@ -29,7 +29,7 @@ extension ControlLinks {
         }
     }
 
-    private func answer(_ request: LinkRequest, _ number: UInt32, _ connection: Connection, _ state: LoopState) {
+    private func answer(_ request: NodeRequest, _ number: UInt32, _ connection: Connection, _ state: LoopState) {
         if request.kind == .canReach {
             let instance = NodeInstance(String(decoding: request.body.prefix(128), as: UTF8.self))
             let isHeard = instance.map { state.table.canReach($0, at: now) } ?? false

@@ -183,15 +183,15 @@ package final class ControlLinks: ChannelLinks {
 
     /// Asks a node.
     package func ask(
-        _ request: LinkRequest,
+        _ request: NodeRequest,
         of node: NodeID,
         within duration: Duration
-    ) async throws(LinkRequestError) -> [UInt8] {
+    ) async throws(NodeRequestError) -> [UInt8] {
         try await questions.ask(node, within: duration) { send(.request($0, request), to: node) }
     }
 
     /// Counts a question as answered, or not.
-    func count(_ failure: LinkRequestError?) {
+    func count(_ failure: NodeRequestError?) {
         shared.withLock { shared in
             if let failure {
                 shared.counters.unanswered[failure, default: 0] &+= 1
@@ -312,7 +312,7 @@ package final class ControlLinks: ChannelLinks {
 
     private func askWitness(_ witness: NodeID, about instance: NodeInstance) {
         Task { [self] in
-            let request = LinkRequest(kind: .canReach, body: Array(instance.description.utf8))
+            let request = NodeRequest(kind: .canReach, body: Array(instance.description.utf8))
             let answer = try? await ask(request, of: witness, within: .milliseconds(400))
             onLoop { state, now in
                 state.table.witnessed(instance, isHeard: answer == [1], at: now)

@@ -11,20 +11,7 @@ package protocol LinkDelegate: AnyObject, Sendable {
     /// A message about a room of the 1:1 relay arrived.
     func receivedCallMessage(_ message: [UInt8], from node: NodeID)
     /// Answers a question of another node; `nil` when it cannot.
-    func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]?
-}
-
-/// Why a question to another node got no answer. The raw value is the metric's label.
-package enum LinkRequestError: String, Error, CaseIterable, Hashable, Sendable {
-    /// There is no such node.
-    case noNode = "no_node"
-    /// There is no link to the node.
-    case noLink = "no_link"
-    case timedOut = "timed_out"
-    /// The node could not answer.
-    case refused
-    /// As many questions wait for answers as may.
-    case busy
+    func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]?
 }
 
 /// What links carried and refused, since the start.
@@ -52,5 +39,5 @@ package struct LinkCounters: Hashable, Sendable {
     /// Questions to other nodes that were answered, and the others by what kept them from an answer. Not those whether a witness
     /// can reach a node.
     package var answered: UInt64 = 0
-    package var unanswered: [LinkRequestError: UInt64] = [:]
+    package var unanswered: [NodeRequestError: UInt64] = [:]
 }

@@ -1,3 +1,4 @@
+package import Room
 internal import Wire
 
 /// What two nodes send each other over their control link, one after the other.
@@ -18,7 +19,7 @@ package enum LinkFrame: Hashable, Sendable {
     /// See ``ChannelMessage``.
     case channel([UInt8])
     /// A question, to be answered with the same number.
-    case request(UInt32, LinkRequest)
+    case request(UInt32, NodeRequest)
     /// `nil` when the receiver could not answer.
     case response(UInt32, [UInt8]?)
     /// The sender closes the connection.
@@ -86,8 +87,8 @@ package enum LinkFrame: Hashable, Sendable {
             let id = try number(content.prefix(4), exactly: 4)
             guard let kind = content.dropFirst(4).first else { throw .malformed }
             // The sender has to get an answer to a question of a later version too.
-            let request = LinkRequest(
-                kind: LinkRequest.Kind(rawValue: kind) ?? .unknown,
+            let request = NodeRequest(
+                kind: NodeRequest.Kind(rawValue: kind) ?? .unknown,
                 body: Array(content.dropFirst(5))
             )
             return .request(UInt32(truncatingIfNeeded: id), request)
@@ -131,36 +132,6 @@ package enum LinkGoodbye: UInt8, CaseIterable, Sendable {
     case refused
     /// Neither node needs the link.
     case unused
-}
-
-/// A question of one node to another.
-package struct LinkRequest: Hashable, Sendable {
-    package enum Kind: UInt8, Sendable {
-        /// Of a later version.
-        case unknown = 0
-        /// Which nodes have a channel, while there is no store.
-        case hostingNodes
-        /// Whether the node can reach another one.
-        case canReach
-        /// A track for a mirror.
-        case export
-        /// An HTTP request about a session of the node.
-        case forward
-        /// What all nodes agree on: see ``RecordExchange``.
-        case records
-        /// Connections of the node, with their statistics.
-        case connections
-        /// About a room of the 1:1 relay. Its content belongs to signaling.
-        case callRoom
-    }
-
-    package var kind: Kind
-    package var body: [UInt8]
-
-    package init(kind: Kind, body: [UInt8]) {
-        self.kind = kind
-        self.body = body
-    }
 }
 
 /// Cuts the bytes of a connection into frames.

@@ -18,7 +18,7 @@ final class PendingRequests: Sendable {
         _ node: NodeID,
         within duration: Duration,
         _ send: (UInt32) -> Bool
-    ) async throws(LinkRequestError) -> [UInt8] {
+    ) async throws(NodeRequestError) -> [UInt8] {
         let number = state.withLock { state -> UInt32 in
             state.next &+= 1
             return state.next
@@ -35,16 +35,16 @@ final class PendingRequests: Sendable {
                     state.waiting[number] = (node, continuation)
                     return true
                 }
-                guard isTaken else { return continuation.resume(throwing: LinkRequestError.busy) }
+                guard isTaken else { return continuation.resume(throwing: NodeRequestError.busy) }
                 if !send(number) { finish(number, .failure(.noLink)) }
             }
         } catch {
-            throw error as? LinkRequestError ?? .noLink
+            throw error as? NodeRequestError ?? .noLink
         }
     }
 
     /// - Parameter node: whose answer counts; `nil` for what ends the question otherwise.
-    func finish(_ number: UInt32, _ result: Result<[UInt8], LinkRequestError>, from node: NodeID? = nil) {
+    func finish(_ number: UInt32, _ result: Result<[UInt8], NodeRequestError>, from node: NodeID? = nil) {
         let question = state.withLock { state -> CheckedContinuation<[UInt8], any Error>? in
             guard let question = state.waiting[number], node == nil || question.node == node else { return nil }
             state.waiting[number] = nil
@@ -64,6 +64,6 @@ final class PendingRequests: Sendable {
             defer { state.waiting = [:] }
             return Array(state.waiting.values)
         }
-        for question in waiting { question.answer.resume(throwing: LinkRequestError.noLink) }
+        for question in waiting { question.answer.resume(throwing: NodeRequestError.noLink) }
     }
 }

@@ -27,9 +27,9 @@ package struct ClusterConfiguration: Sendable {
         self.linkPort = linkPort
     }
 
-    var linkAddress: String {
-        linkAnnounce ?? HostPort(host: linkHost, port: linkPort)?.description ?? ""
-    }
+    /// `HOST:PORT` where the node listens for the links of others.
+    package var linkListener: String { HostPort(host: linkHost, port: linkPort)?.description ?? "" }
+    var linkAddress: String { linkAnnounce ?? linkListener }
 }
 
 /// What changes in a node's record while it runs.

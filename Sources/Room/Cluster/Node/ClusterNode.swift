@@ -11,7 +11,7 @@ internal import Wire
 /// channels, with ``channels`` as their cluster; then ``start(_:measure:onLeft:relay:answer:)``.
 package final class ClusterNode: Sendable {
     /// Answers a question that is not about channels; `nil` when it cannot.
-    package typealias RequestHandler = @Sendable (LinkRequest, _ from: NodeIncarnation) async -> [UInt8]?
+    package typealias RequestHandler = @Sendable (NodeRequest, _ from: NodeIncarnation) async -> [UInt8]?
 
     private struct State {
         var view = ClusterView()
@@ -66,12 +66,6 @@ package final class ClusterNode: Sendable {
         package var isIgnored = false
     }
 
-    /// Without a link, one is awaited so long to ask a node for the holders of a channel.
-    package static let linkTimeout = Duration.milliseconds(250)
-    private static let holdersTimeout = Duration.milliseconds(300)
-    private static let recordsTimeout = Duration.seconds(3)
-    /// Telling of records waits longer for a link: it is in the background.
-    private static let recordsPatience = Duration.seconds(2)
     /// The store counts as away for the rooms' directory after so long.
     private static let storeDownSecondsMin = 2
     /// How often others are told of channels while the store is away.
@@ -240,7 +234,7 @@ package final class ClusterNode: Sendable {
     }
 
     /// Where clients reach a node, as it said itself over a link; `nil` when this run of it did not.
-    package func publicURL(of member: ClusterView.Member) -> String? { state.withLock { $0.publicURL(of: member) } }
+    func publicURL(of member: ClusterView.Member) -> String? { state.withLock { $0.publicURL(of: member) } }
 
     private func sweepAbsent() async {
         let gone = state.withLock { state in
@@ -309,7 +303,7 @@ package final class ClusterNode: Sendable {
 
     fileprivate func hostingNodes(of channel: ChannelName) async -> Set<NodeID> {
         let asked = await membership.placement.nodes(for: channel).map(\.node).filter { $0 != configuration.node }
-        let request = LinkRequest(kind: .hostingNodes, body: Array(channel.value.utf8))
+        let request = NodeRequest(kind: .hostingNodes, body: Array(channel.value.utf8))
         return await withTaskGroup(of: Set<NodeID>.self) { group in
             for node in asked {
                 group.addTask { [self] in await hostingNodes(request, node) }
@@ -318,8 +312,8 @@ package final class ClusterNode: Sendable {
         }
     }
 
-    private func hostingNodes(_ request: LinkRequest, _ node: NodeID) async -> Set<NodeID> {
-        guard let answer = try? await ask(request, of: node, within: Self.holdersTimeout) else { return [] }
+    private func hostingNodes(_ request: NodeRequest, _ node: NodeID) async -> Set<NodeID> {
+        guard let answer = try? await ask(request, of: node) else { return [] }
         let names = String(decoding: answer, as: UTF8.self).split(separator: "\n")
         return Set(names.prefix(ClusterView.nodesMax).compactMap { NodeID(rawValue: String($0)) })
     }
@@ -327,35 +321,35 @@ package final class ClusterNode: Sendable {
     // MARK: Other nodes
 
     /// Asks the node of a location. Without a link to it, one is opened.
-    package func ask(
-        _ request: LinkRequest,
-        of media: NodeIncarnation,
-        within duration: Duration
-    ) async throws(LinkRequestError) -> [UInt8] {
+    package func ask(_ request: NodeRequest, of media: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
         guard let node = node(of: media) else {
             links.count(.noNode)
             throw .noNode
         }
-        return try await ask(request, of: node, within: duration)
+        return try await ask(request, of: node)
+    }
+
+    /// Asks a node. Without a link to it, one is opened.
+    package func ask(_ request: NodeRequest, of node: NodeID) async throws(NodeRequestError) -> [UInt8] {
+        try await ask(request, of: node, within: request.kind.answerTimeout, patience: request.kind.linkTimeout)
     }
 
     private func node(of media: NodeIncarnation) -> NodeID? {
         state.withLock { $0.nodeOfMedia[media] ?? $0.nodeOfIncarnation[media] }
     }
 
-    /// Asks a node. Without a link to it, one is opened.
     /// - Parameter patience: how long a link is awaited, before the time of the question begins.
-    package func ask(
-        _ request: LinkRequest,
+    func ask(
+        _ request: NodeRequest,
         of node: NodeID,
         within duration: Duration,
-        patience: Duration = linkTimeout
-    ) async throws(LinkRequestError) -> [UInt8] {
+        patience: Duration
+    ) async throws(NodeRequestError) -> [UInt8] {
         links.want(node)
         defer { links.release(node) }
         let end = ContinuousClock.now + patience
         while true {
-            do throws(LinkRequestError) {
+            do throws(NodeRequestError) {
                 let answer = try await links.ask(request, of: node, within: duration)
                 links.count(nil)
                 return answer
@@ -370,14 +364,14 @@ package final class ClusterNode: Sendable {
     }
 
     /// What the node of a location tells of itself, as far as the store told it.
-    package func member(of media: NodeIncarnation) -> ClusterView.Member? {
+    func member(of media: NodeIncarnation) -> ClusterView.Member? {
         guard let node = node(of: media) else { return nil }
         return state.withLock { $0.view[node] }
     }
 
     /// Where a newcomer that should not stay on this node may go: what another node said itself.
     /// - Parameter isSuitable: which of the nodes that take new rooms to choose from.
-    package func publicURLOfOther(region: String, where isSuitable: (NodeRecord) -> Bool) -> String? {
+    func publicURLOfOther(region: String, where isSuitable: (NodeRecord) -> Bool) -> String? {
         var generator = SystemRandomNumberGenerator()
         let (view, urls) = state.withLock { state in
             (state.view, state.view.members.compactMapValues { state.publicURL(of: $0) })
@@ -478,7 +472,7 @@ extension ClusterNode: LinkDelegate {
         if !isUnderstood { state.withLock { $0.relayMalformed &+= 1 } }
     }
 
-    package func answer(_ request: LinkRequest, from node: NodeID) async -> [UInt8]? {
+    package func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]? {
         if request.kind == .records { return records.answer(request.body) }
         if request.kind == .hostingNodes {
             guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
@@ -508,7 +502,7 @@ private final class Directory: HostingDirectory {
         await node.current?.node?.hostingNodes(of: channel) ?? []
     }
 
-    func ask(_ request: LinkRequest, of other: NodeID) async -> [UInt8]? {
+    func ask(_ request: NodeRequest, of other: NodeID) async -> [UInt8]? {
         await node.current?.node?.askOfRecords(request, of: other)
     }
 }
@@ -527,7 +521,7 @@ extension ClusterNode {
         await membership.detach(room, session: session)
     }
 
-    fileprivate func askOfRecords(_ request: LinkRequest, of node: NodeID) async -> [UInt8]? {
-        try? await ask(request, of: node, within: Self.recordsTimeout, patience: Self.recordsPatience)
+    fileprivate func askOfRecords(_ request: NodeRequest, of node: NodeID) async -> [UInt8]? {
+        try? await ask(request, of: node)
     }
 }

@@ -10,7 +10,7 @@ import Synchronization
 /// reach each other, and of two changes of one value all keep the same one.
 package final class RecordExchange: Sendable {
     /// Asks a node; `nil` without an answer.
-    package typealias Ask = @Sendable (LinkRequest, NodeID) async -> [UInt8]?
+    package typealias Ask = @Sendable (NodeRequest, NodeID) async -> [UInt8]?
     /// Takes a value that was set, or removed with `nil`, here or at another node. The calls for one kind do not overlap.
     package typealias Apply = @Sendable (_ name: String, _ value: String?) async -> Void
 
@@ -195,7 +195,7 @@ package final class RecordExchange: Sendable {
 
     private func exchange(_ message: Message, with node: NodeID) async -> Message? {
         guard let body = try? JSONEncoder().encode(message),
-            let answer = await ask(LinkRequest(kind: .records, body: Array(body)), node)
+            let answer = await ask(NodeRequest(kind: .records, body: Array(body)), node)
         else { return nil }
         return try? JSONDecoder().decode(Message.self, from: Data(answer))
     }

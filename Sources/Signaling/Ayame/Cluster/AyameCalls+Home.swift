@@ -8,7 +8,7 @@ extension AyameCalls {
     /// The node that a client joins a room at: the one that has it, as far as it can be found.
     ///
     /// A node more or less in the cluster moves the first candidate of few rooms, and never all three of one.
-    func home(of room: ChannelName, _ cluster: any CallCluster) async -> Home {
+    func home(of room: ChannelName, _ cluster: any OtherNodes) async -> Home {
         if let known = knownHome(of: room) { return known }
         let candidates = await cluster.candidates(for: room)
         let answers = await ask(candidates.all, about: room, cluster)
@@ -16,8 +16,8 @@ extension AyameCalls {
         if let known = knownHome(of: room) { return known }
         let best =
             candidates.all.first { answers[$0]?.room != nil }
-            ?? candidates.open.first { $0 == cluster.own || answers[$0] != nil }
-        guard let best, best != cluster.own else { return .here }
+            ?? candidates.open.first { $0 == cluster.nodeID || answers[$0] != nil }
+        guard let best, best != cluster.nodeID else { return .here }
         return .at(best)
     }
 
@@ -32,13 +32,13 @@ extension AyameCalls {
     private func ask(
         _ nodes: [NodeID],
         about room: ChannelName,
-        _ cluster: any CallCluster
+        _ cluster: any OtherNodes
     ) async -> [NodeID: AyameNodeAnswer] {
-        let question = AyameNodeQuestion.find(room).encoded
+        let question = NodeRequest(kind: .callRoom, body: AyameNodeQuestion.find(room).encoded)
         return await withTaskGroup(of: (NodeID, AyameNodeAnswer?).self) { group in
-            for node in nodes where node != cluster.own {
+            for node in nodes where node != cluster.nodeID {
                 group.addTask {
-                    let bytes = await cluster.ask(question, of: node)
+                    let bytes = try? await cluster.ask(question, of: node)
                     return (node, bytes.flatMap { AyameNodeAnswer($0, about: room) })
                 }
             }
@@ -57,11 +57,12 @@ extension AyameCalls {
     }
 
     /// Tells the nodes that may have a room of a decision about it.
-    func tellHome(_ question: AyameNodeQuestion, _ cluster: any CallCluster) async {
+    func tellHome(_ question: AyameNodeQuestion, _ cluster: any OtherNodes) async {
         let nodes = await cluster.candidates(for: question.room).all
+        let request = NodeRequest(kind: .callRoom, body: question.encoded)
         await withTaskGroup(of: Void.self) { group in
-            for node in nodes where node != cluster.own {
-                group.addTask { _ = await cluster.ask(question.encoded, of: node) }
+            for node in nodes where node != cluster.nodeID {
+                group.addTask { _ = try? await cluster.ask(request, of: node) }
             }
         }
     }

@@ -42,14 +42,14 @@ extension AdminAPI {
     private static func documents(
         of connections: [Connection],
         at node: NodeIncarnation,
-        _ cluster: any SignalingCluster
+        _ cluster: any OtherNodes
     ) async -> [String: JSONValue] {
         var documents: [String: JSONValue] = [:]
         var rest = connections.map { JSONValue.string($0.member.id.value) }[...]
         while !rest.isEmpty {
             let question = JSONValue.array(Array(rest.prefix(askedMax))).bytes
             rest = rest.dropFirst(askedMax)
-            guard let answer = await cluster.connections(question, at: node),
+            guard let answer = try? await cluster.ask(NodeRequest(kind: .connections, body: question), of: node),
                 let found = try? JSONValue(parsing: answer, limits: limits).object
             else { return documents }
             documents.merge(found) { first, _ in first }

@@ -51,7 +51,7 @@ package struct AdminAPI: Sendable {
         relayCalls: AyameCalls = AyameCalls(),
         reload: @escaping ReloadAction = { () throws(ReloadFailure) in ReloadReport() },
         drain: NodeDrain? = nil,
-        cluster: (any SignalingCluster)? = nil,
+        cluster: (any OtherNodes)? = nil,
         history: ConnectionHistory? = nil,
         media: @escaping @Sendable () async -> MediaTotals = { MediaTotals() }
     ) {

@@ -3,6 +3,7 @@ import HTTPTypes
 import Hummingbird
 import JSON
 import NIOCore
+import Room
 import Web
 
 extension AdminResponder {

@@ -4,6 +4,7 @@ import HTTPTypes
 import Hummingbird
 import MediaTypes
 import NIOCore
+import Room
 import Web
 
 // Requests for WHIP and WHEP sessions of other nodes.
@@ -48,20 +49,23 @@ extension PublicResponder {
             },
             body: body
         )
-        do throws(ForwardFailure) {
-            return Response(try await cluster.forward(forwarded, to: node))
+        let answer: ForwardedResponse?
+        var failure: NodeRequestError?
+        do throws(NodeRequestError) {
+            answer = ForwardedResponse(
+                encoded: try await cluster.ask(NodeRequest(kind: .forward, body: forwarded.encoded), of: node)
+            )
         } catch {
-            statistics.refused(.forwarding)
-            switch error {
-            case .nodeUnknown: throw try await unknownSession(request, from: network)
-            case .unreachable:
-                throw HTTPFailure(
-                    .serviceUnavailable,
-                    "The node of this session does not answer; try again.",
-                    headers: [.retryAfter: "1"]
-                )
-            }
+            (answer, failure) = (nil, error)
         }
+        if let answer { return Response(answer) }
+        statistics.refused(.forwarding)
+        if failure == .noNode { throw try await unknownSession(request, from: network) }
+        throw HTTPFailure(
+            .serviceUnavailable,
+            "The node of this session does not answer; try again.",
+            headers: [.retryAfter: "1"]
+        )
     }
 
     /// The failure for a session that does not exist. A client without a valid token does not learn which sessions exist.

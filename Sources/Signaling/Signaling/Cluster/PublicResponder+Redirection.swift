@@ -26,7 +26,7 @@ extension PublicResponder {
     func redirected(_ target: RequestTarget, to channel: ChannelName) async -> Response? {
         guard let cluster, !target.isRedirected else { return nil }
         let reason = directory.refusesJoins(to: channel) ? RedirectReason.draining : .newcomer
-        guard let address = await cluster.redirect(for: channel, because: reason) else { return nil }
+        guard let address = await cluster.redirect(for: channel, because: reason, in: directory) else { return nil }
         return Self.redirect(to: address, target.marked)
     }
 

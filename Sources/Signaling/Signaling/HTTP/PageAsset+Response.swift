@@ -2,6 +2,7 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import Pages
+import Room
 import Web
 
 extension PageAsset {

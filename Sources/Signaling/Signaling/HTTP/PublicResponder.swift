@@ -22,7 +22,7 @@ final class PublicResponder: HTTPResponder {
     let statistics: SignalingStatistics
     let outbound: WaitingBudget
     /// The other nodes; `nil` outside of a cluster.
-    let cluster: (any SignalingCluster)?
+    let cluster: (any OtherNodes)?
     /// Limits newcomers; `nil` outside of a cluster.
     let joins: JoinGate?
     /// `nil` for a node without traces.
@@ -37,7 +37,7 @@ final class PublicResponder: HTTPResponder {
         configuration: SignalingConfiguration,
         statistics: SignalingStatistics,
         outbound: WaitingBudget,
-        cluster: (any SignalingCluster)?,
+        cluster: (any OtherNodes)?,
         joins: JoinGate?,
         traces: JoinTracer?,
         limiter: AddressLimiter,

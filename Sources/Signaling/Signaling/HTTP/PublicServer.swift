@@ -38,7 +38,7 @@ package struct PublicServer: Service {
         configuration: SignalingConfiguration,
         directory: ChannelDirectory,
         authorizer: any Authorizer,
-        cluster: (any SignalingCluster)? = nil,
+        cluster: (any OtherNodes)? = nil,
         mediaLoops: Int = 1,
         now: (@Sendable () -> Instant)? = nil,
         relayCalls: AyameCalls = AyameCalls(),

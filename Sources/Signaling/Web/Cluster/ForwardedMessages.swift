@@ -16,8 +16,6 @@ package struct ForwardedRequest: Hashable, Sendable, Codable {
         }
     }
 
-    /// The time for the answer.
-    package static let timeout = Duration.seconds(5)
     /// The longest body, in bytes.
     package static let bodyBytesMax = 64 * 1024
     /// The longest target, in bytes.
@@ -87,4 +85,24 @@ package struct ForwardedResponse: Hashable, Sendable, Codable {
         try container.encode(headers, forKey: .headers)
         try container.encode(Data(body), forKey: .body)
     }
+}
+
+extension ForwardedRequest {
+    /// Reads it as it goes from node to node; `nil` for other bytes.
+    package init?(encoded: [UInt8]) {
+        guard let request = try? JSONDecoder().decode(Self.self, from: Data(encoded)) else { return nil }
+        self = request
+    }
+
+    package var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
+}
+
+extension ForwardedResponse {
+    /// Reads it as it goes from node to node; `nil` for other bytes.
+    package init?(encoded: [UInt8]) {
+        guard let response = try? JSONDecoder().decode(Self.self, from: Data(encoded)) else { return nil }
+        self = response
+    }
+
+    package var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
 }

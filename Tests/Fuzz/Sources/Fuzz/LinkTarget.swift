@@ -159,7 +159,7 @@ func seedsLink() -> [(name: String, bytes: [UInt8])] {
     later.versions = 2...2
     let calm: [LinkFrame] = [
         .hello(LinkRun.hello("a", 2)), .ping(1), .pong(1), .channel([0, 0, 0, 2, 123, 125]),
-        .request(7, LinkRequest(kind: .canReach, body: Array("b:3".utf8))), .response(7, [1]), .response(8, nil),
+        .request(7, NodeRequest(kind: .canReach, body: Array("b:3".utf8))), .response(7, [1]), .response(8, nil),
         .unknown(99), .goodbye(.stopping),
     ]
     let meetings: [LinkFrame] = [

@@ -1,9 +1,8 @@
-import Access
-import Metrics
+package import Metrics
 import Wire
 
 extension RemoteKeySet.Counts {
-    func add(to page: inout MetricsPage) {
+    package func add(to page: inout MetricsPage) {
         for (result, value) in [("successful", fetched), ("failed", failed)] {
             page.addCounter(
                 "nagare_jwks_fetches_total",

@@ -1,5 +1,4 @@
 import Forwarding
-import Media
 import Metrics
 import Wire
 

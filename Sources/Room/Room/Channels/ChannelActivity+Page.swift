@@ -1,10 +1,9 @@
 import ChannelTypes
-import Metrics
-import Room
+package import Metrics
 
 /// One channel in a scrape.
 extension ChannelActivity {
-    func add(to page: inout MetricsPage) {
+    package func add(to page: inout MetricsPage) {
         let label = [MetricLabel("channel", channel.value)]
         page.addGauge(
             "nagare_channel_start_time_seconds",

@@ -1,8 +1,7 @@
-import Metrics
-import Telemetry
+package import Metrics
 
 extension Tracer.Counts {
-    func add(to page: inout MetricsPage) {
+    package func add(to page: inout MetricsPage) {
         page.addCounter(
             "nagare_trace_spans_exported_total",
             help: "Spans of traces that the collector took.",

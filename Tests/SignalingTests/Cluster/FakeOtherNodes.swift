@@ -8,15 +8,30 @@ import Wire
 @testable import Signaling
 @testable import Web
 
+/// What a test of signaling does not play.
+extension OtherNodes {
+    var nodeID: NodeID { "a" }
+    func ask(_ request: NodeRequest, of node: NodeID) async throws(NodeRequestError) -> [UInt8] { throw .noNode }
+    func candidates(for room: ChannelName) async -> RoomCandidates { RoomCandidates(open: []) }
+    func want(_ node: NodeID) {}
+    func release(_ node: NodeID) {}
+    func sendCallMessage(_ message: [UInt8], to node: NodeID) -> Bool { false }
+    func redirect(
+        for channel: ChannelName,
+        because reason: RedirectReason,
+        in directory: ChannelDirectory
+    ) async -> NodeAddress? { nil }
+}
+
 /// Other nodes that tests play.
-final class FakeSignalingCluster: SignalingCluster {
+final class FakeOtherNodes: OtherNodes {
     struct State: Sendable {
         /// Where newcomers are sent for each reason.
         var redirects: [RedirectReason: NodeAddress] = [:]
         /// The asked channels and reasons.
         var asked: [RedirectReason] = []
         var forwarded: [(request: ForwardedRequest, node: NodeIncarnation)] = []
-        var result: Result<ForwardedResponse, ForwardFailure> = .failure(.nodeUnknown)
+        var result: Result<ForwardedResponse, NodeRequestError> = .failure(.noNode)
         var status: ClusterStatus
     }
 
@@ -27,7 +42,7 @@ final class FakeSignalingCluster: SignalingCluster {
     let incarnation: NodeIncarnation
     private let state: Mutex<State>
 
-    init(incarnation: NodeIncarnation = FakeSignalingCluster.own) {
+    init(incarnation: NodeIncarnation = FakeOtherNodes.own) {
         self.incarnation = incarnation
         var own = ClusterStatus.Node(name: "a", incarnation: incarnation, state: .ready)
         own.load = 35
@@ -47,29 +62,29 @@ final class FakeSignalingCluster: SignalingCluster {
     var asked: [RedirectReason] { state.withLock { $0.asked } }
     var forwarded: [ForwardedRequest] { state.withLock { $0.forwarded.map(\.request) } }
 
-    func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? {
+    func redirect(
+        for channel: ChannelName,
+        because reason: RedirectReason,
+        in directory: ChannelDirectory
+    ) async -> NodeAddress? {
         state.withLock { state in
             state.asked.append(reason)
             return state.redirects[reason]
         }
     }
 
-    func forward(
-        _ request: ForwardedRequest,
-        to node: NodeIncarnation
-    ) async throws(ForwardFailure) -> ForwardedResponse {
+    func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
+        guard request.kind == .forward, let forwarded = ForwardedRequest(encoded: request.body) else { throw .refused }
         let result = state.withLock { state in
-            state.forwarded.append((request, node))
+            state.forwarded.append((forwarded, node))
             return state.result
         }
-        return try result.get()
+        return try result.get().encoded
     }
-
-    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]? { nil }
 }
 
 /// Two public listeners of a cluster, where each passes requests on to the other.
-final class JoinedNodes: SignalingCluster {
+final class JoinedNodes: OtherNodes {
     let incarnation: NodeIncarnation
     private let other = Mutex<PublicServer?>(nil)
     private let otherAdmin = Mutex<AdminAPI?>(nil)
@@ -79,18 +94,18 @@ final class JoinedNodes: SignalingCluster {
     func connect(to server: PublicServer) { other.withLock { $0 = server } }
     func connect(to api: AdminAPI?) { otherAdmin.withLock { $0 = api } }
 
-    func redirect(for channel: ChannelName, because reason: RedirectReason) async -> NodeAddress? { nil }
-
-    func forward(
-        _ request: ForwardedRequest,
-        to node: NodeIncarnation
-    ) async throws(ForwardFailure) -> ForwardedResponse {
-        guard let server = other.withLock({ $0 }) else { throw .unreachable }
-        return await server.respond(to: request)
-    }
-
-    func connections(_ question: [UInt8], at node: NodeIncarnation) async -> [UInt8]? {
-        await otherAdmin.withLock { $0 }?.answer(connections: question)
+    func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
+        var answer: [UInt8]?
+        switch request.kind {
+        case .forward:
+            if let forwarded = ForwardedRequest(encoded: request.body) {
+                answer = await other.withLock { $0 }?.respond(to: forwarded).encoded
+            }
+        case .connections: answer = await otherAdmin.withLock { $0 }?.answer(connections: request.body)
+        default: break
+        }
+        guard let answer else { throw .refused }
+        return answer
     }
 
     var status: ClusterStatus {

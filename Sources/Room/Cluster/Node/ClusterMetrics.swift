@@ -1,11 +1,10 @@
-import Cluster
 import MediaTypes
-import Metrics
+package import Metrics
 import Room
 import Wire
 
 /// The cluster in a scrape.
-struct ClusterMetrics: Sendable {
+package struct ClusterMetrics: Sendable {
     let isStoreUp: Bool
     let storeIncidents: [StoreIncident: UInt64]
     let isFenced: Bool
@@ -15,7 +14,7 @@ struct ClusterMetrics: Sendable {
     let rooms: ClusterChannelsCounters
     let channels: Int
 
-    func add(to page: inout MetricsPage) {
+    package func add(to page: inout MetricsPage) {
         page.addGauge(
             "nagare_cluster_store_up",
             help: "Whether the cluster's store answered the last heartbeat.",
@@ -82,7 +81,7 @@ struct ClusterMetrics: Sendable {
         }
         let answers =
             [("answered", links.answered)]
-            + LinkRequestError.allCases.map { ($0.rawValue, links.unanswered[$0] ?? 0) }
+            + NodeRequestError.allCases.map { ($0.rawValue, links.unanswered[$0] ?? 0) }
         for (result, count) in answers {
             page.addCounter(
                 "nagare_cluster_requests_total",
@@ -156,7 +155,7 @@ struct ClusterMetrics: Sendable {
 }
 
 extension ClusterMetrics {
-    init(_ cluster: ClusterNode) {
+    package init(_ cluster: ClusterNode) {
         self.init(
             isStoreUp: cluster.isStoreUp,
             storeIncidents: Dictionary(

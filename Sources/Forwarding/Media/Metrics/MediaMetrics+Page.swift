@@ -1,12 +1,11 @@
 import EventLoop
 import Forwarding
-import Media
 import MediaTypes
-import Metrics
+package import Metrics
 
 /// One media loop's part of a scrape.
 extension MediaMetrics {
-    func add(to page: inout MetricsPage, labels: [MetricLabel]) {
+    package func add(to page: inout MetricsPage, labels: [MetricLabel]) {
         addDatagrams(to: &page, labels)
         addSegmentation(to: &page, labels)
         addPackets(to: &page, labels)

@@ -1,5 +1,4 @@
 package import MediaTypes
-package import Room
 package import Wire
 
 /// A cluster as one of its nodes knows it, for operators.

@@ -1,10 +1,9 @@
-import Media
-import Metrics
+package import Metrics
 import Wire
 
 /// One media loop's TCP connections in a scrape.
 extension TCPMetrics {
-    func add(to page: inout MetricsPage, labels: [MetricLabel]) {
+    package func add(to page: inout MetricsPage, labels: [MetricLabel]) {
         page.addGauge(
             "nagare_tcp_connections",
             help: "TCP connections of the media port (ICE over TCP).",

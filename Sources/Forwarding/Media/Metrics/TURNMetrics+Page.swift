@@ -1,10 +1,9 @@
-import Media
-import Metrics
+package import Metrics
 import TURN
 
 /// One media loop's TURN server in a scrape.
 extension TURNMetrics {
-    func add(to page: inout MetricsPage, labels: [MetricLabel]) {
+    package func add(to page: inout MetricsPage, labels: [MetricLabel]) {
         for (transport, value) in [("udp", allocations - streamAllocations), ("tcp", streamAllocations)] {
             page.addGauge(
                 "nagare_turn_allocations",
