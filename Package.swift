@@ -153,17 +153,17 @@ let package = Package(
         module(
             "Room/Access",
             [
-                "Wire", "Signatures", "MediaTypes", "JSON", "ChannelTypes",
+                "Wire", "Signatures", "Metrics", "MediaTypes", "JSON", "ChannelTypes",
                 .product(name: "Logging", package: "swift-log"),
             ],
             isSmall: true
         ),
-        module("Room/Room", ["Wire", "MediaTypes", "Deflate", "ChannelTypes"]),
+        module("Room/Room", ["Wire", "Metrics", "MediaTypes", "Deflate", "ChannelTypes"]),
         module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
             [
-                "JSON",
+                "Metrics", "JSON",
                 .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
@@ -175,7 +175,7 @@ let package = Package(
         module(
             "Room/Cluster",
             [
-                "Wire", "Signatures", "ChannelTypes", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
+                "Wire", "Signatures", "Metrics", "ChannelTypes", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
                 nio("NIOPosix"),

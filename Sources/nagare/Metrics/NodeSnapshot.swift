@@ -1,5 +1,6 @@
 import Access
 import ChannelTypes
+import Cluster
 import Forwarding
 import History
 import Media

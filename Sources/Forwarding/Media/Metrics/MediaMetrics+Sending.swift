@@ -103,8 +103,8 @@ extension MediaMetrics {
         }
     }
 
-    static let setupName = "nagare_setup_phase_seconds"
-    static let setupHelp = """
+    package static let setupName = "nagare_setup_phase_seconds"
+    package static let setupHelp = """
         Time of each phase of a participant's set-up: from the request to the node's description, to ICE, to DTLS, and to \
         the first video frame sent.
         """
