@@ -169,6 +169,8 @@ package struct LoadProgress: Sendable {
     package var p99Milliseconds: Double?
     /// The share of the second that the generator was busy, 0…1.
     package var busyShare: Double
+    /// The 99th percentile of the delay of its timers: latencies beside it are the machine's.
+    package var timersP99Milliseconds: Double?
 
     /// One line for a terminal.
     package var line: String {
@@ -180,7 +182,8 @@ package struct LoadProgress: Sendable {
             parts.append("latency p50 \(decimal(p50Milliseconds, 2)) p99 \(decimal(p99Milliseconds, 2)) ms")
         }
         parts.append("\(missing) missing")
-        parts.append("generator \(decimal(busyShare * 100, 0)) %")
+        let timers = timersP99Milliseconds.map { ", timers p99 \(decimal($0, 2)) ms late" } ?? ""
+        parts.append("generator \(decimal(busyShare * 100, 0)) %\(timers)")
         return parts.joined(separator: "  ")
     }
 }

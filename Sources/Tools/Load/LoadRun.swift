@@ -436,7 +436,8 @@ package actor LoadRun {
                     missing: tally.lost,
                     p50Milliseconds: times?.p50,
                     p99Milliseconds: times?.p99,
-                    busyShare: second.busy.seconds / length / Double(max(tally.loops, 1))
+                    busyShare: second.busy.seconds / length / Double(max(tally.loops, 1)),
+                    timersP99Milliseconds: LoadReport.Times(second.lateness)?.p99
                 )
             )
         }

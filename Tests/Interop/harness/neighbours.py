@@ -23,7 +23,7 @@ from attacks import SECONDS, Attack
 
 from .clocks import ClockMissed, assert_clock
 from .load import assert_lossless, is_starved, load_command, media, report_of
-from .machine import stolen_seconds
+from .machine import Wait, WaitMeter, stolen_seconds
 from .node import ENVIRONMENT, Node
 from .offers import SDP, offer
 from .verdicts import is_out_of_time
@@ -114,6 +114,8 @@ class Attacks:
 
     began: dict[str, float] = field(default_factory=dict)
     delivered: dict[str, int] = field(default_factory=dict)
+    # How long a thread of the node waited for a processor meanwhile.
+    waits: dict[str, Wait] = field(default_factory=dict)
 
     def at(self, moment: float) -> str:
         """The attack that was running, or the last one before."""
@@ -146,9 +148,15 @@ class Second:
         return float(found[1]) if found else None
 
     @property
+    def timers_late(self) -> float:
+        """The 99th percentile of the delay of the generator's timers, in milliseconds."""
+        found = re.search(r" timers p99 ([0-9.]+) ms late", self.line)
+        return float(found[1]) if found else 0.0
+
+    @property
     def is_quiet(self) -> bool:
         """Whether latencies are the node's."""
-        return self.stolen <= QUIET_STEAL_SHARE_MAX
+        return self.stolen <= QUIET_STEAL_SHARE_MAX and self.timers_late <= LATENESS_P99_MILLISECONDS_MAX
 
     def __str__(self) -> str:
         return f"{self.line}  steal {self.stolen:.0%}"
@@ -242,7 +250,7 @@ def _attack(attacks: dict[str, Attack], least: dict[str, int], node: Node,
 
 
 def _run_all(attacks: dict[str, Attack], attacker: multiprocessing.process.BaseProcess,
-             results: multiprocessing.connection.Connection, seen: Attacks) -> None:  # fmt: skip
+             results: multiprocessing.connection.Connection, seen: Attacks, meter: WaitMeter) -> None:  # fmt: skip
     """Waits until each attack has ended, and writes down when it began and what it delivered."""
 
     def message(name: str) -> object:
@@ -258,6 +266,7 @@ def _run_all(attacks: dict[str, Attack], attacker: multiprocessing.process.BaseP
         if isinstance(answer, Failure):
             raise (ClockMissed if answer.is_out_of_time else AssertionError)(f"{name} itself failed: {answer.text}")
         seen.delivered[name] = answer
+        seen.waits[name] = meter.lap()
 
 
 def attack_during_a_call(
@@ -284,7 +293,7 @@ def attack_during_a_call(
         # A fork while another thread has a lock of OpenSSL would leave it locked in the child.
         attacker.start()
         newcomers = Newcomers(node, authority)
-        _run_all(attacks, attacker, results, seen)
+        _run_all(attacks, attacker, results, seen, WaitMeter(node.process.pid))
         attacker.join(ATTACK_SECONDS_MAX)
         # And after the last one.
         time.sleep(1)
@@ -353,7 +362,9 @@ def assert_unaffected(outcome: Outcome, attacks: dict[str, Attack]) -> None:
     seen = [f"{attacked.at(one.began)}: {one.seconds:.2f} s" for one in slow]
     assert_clock(slow[-1].seconds < JOIN_SECONDS_MAX, f"slow joins: {seen}", starved)
     usual = {name: _usual_seconds(newcomers.joins, name, attacked) for name in attacks}
-    assert_clock(max(usual.values()) < USUAL_JOIN_SECONDS_MAX, f"95 % of the joins, in seconds: {usual}", starved)
+    long = {name: seconds for name, seconds in usual.items() if seconds >= USUAL_JOIN_SECONDS_MAX}
+    explained = all(one < USUAL_JOIN_SECONDS_MAX + attacked.waits[name].waited for name, one in long.items())
+    assert_clock(not long, f"95 % of the joins, in seconds: {usual}", starved or explained or None)
     unseen = {UNATTACKED, *attacks} - set(outcome.late)
     assert_clock(not unseen, f"no second of {unseen} was measured: {outcome.progress}", starved)
     lateness = report["window"]["generator"]["latenessMilliseconds"]["p99"]
