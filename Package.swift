@@ -504,7 +504,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             ]
         case "Access":
             target.dependencies = ["Wire", "Signatures", "MediaTypes", "JSON", "ChannelTypes"]
-            target.exclude = ["RemoteKeySet.swift", "SignatureAuthorizer.swift"]
+            target.exclude = ["RemoteKeySet.swift", "RemoteKeySet+Page.swift", "SignatureAuthorizer.swift"]
         case "Web":
             target.dependencies = ["Wire", "MediaTypes", "Metrics", "ChannelTypes", "Room"]
             target.sources = ["Statistics/SignalingStatistics.swift", "WebSocket/WebSocketClose.swift"]
