@@ -342,6 +342,7 @@ def test_seconds_that_the_host_took_say_nothing_about_an_attack() -> None:
     # A generator whose timers are late measures the machine.
     slow = Second(7, "7 s  latency p50 0.56 p99 19.00 ms  generator 3 %, timers p99 4.10 ms late", 0.0)
     assert not slow.is_quiet and replace(slow, line=slow.line.replace("4.10", "3.90")).is_quiet
+    assert replace(slow, line="7 s  0 missing  generator 3 %, timers p99 4.10 ms late").latency is None
     # What held in disturbed seconds held.
     late = progress.late(Attacks(began={"mutes": 1.5, "bombs": 4.5}))
     assert late == {UNATTACKED: before, "mutes": Latency(2.5, was_quiet=True), "bombs": Latency(4.0, was_quiet=False)}

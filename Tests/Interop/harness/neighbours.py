@@ -144,7 +144,7 @@ class Second:
     @property
     def latency(self) -> float | None:
         """The 99th percentile of the latency, in milliseconds: that of the second latest frame, sent to 20 viewers."""
-        found = re.search(r" p99 ([0-9.]+) ms", self.line)
+        found = re.search(r" latency p50 [0-9.]+ p99 ([0-9.]+) ms", self.line)
         return float(found[1]) if found else None
 
     @property
