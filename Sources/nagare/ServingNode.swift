@@ -213,12 +213,7 @@ struct ServingNode: Sendable {
             answer: { request, run in
                 switch request.kind {
                 case .export: await request.answered(from: run) { await export($0, to: run) }
-                case .forward:
-                    if let forwarded = ForwardedRequest(encoded: request.body) {
-                        await server.respond(to: forwarded).encoded
-                    } else {
-                        nil
-                    }
+                case .forward: await server.answer(forwarded: request.body)
                 case .connections: await api.answer(connections: request.body)
                 case .callRoom: calls.answer(request.body)
                 case .hostingNodes, .canReach, .records, .unknown: nil

@@ -140,10 +140,6 @@ final class RelayNodes: Sendable {
 
         func candidates(for room: ChannelName) async -> RoomCandidates { nodes.state.withLock { $0.candidates } }
 
-        func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
-            throw .noNode
-        }
-
         func ask(_ request: NodeRequest, of node: NodeID) async throws(NodeRequestError) -> [UInt8] {
             let calls = nodes.state.withLock { state -> AyameCalls? in
                 state.asked += 1

@@ -12,6 +12,9 @@ import Wire
 extension OtherNodes {
     var nodeID: NodeID { "a" }
     func ask(_ request: NodeRequest, of node: NodeID) async throws(NodeRequestError) -> [UInt8] { throw .noNode }
+    func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
+        throw .noNode
+    }
     func candidates(for room: ChannelName) async -> RoomCandidates { RoomCandidates(open: []) }
     func want(_ node: NodeID) {}
     func release(_ node: NodeID) {}
@@ -97,10 +100,7 @@ final class JoinedNodes: OtherNodes {
     func ask(_ request: NodeRequest, of node: NodeIncarnation) async throws(NodeRequestError) -> [UInt8] {
         var answer: [UInt8]?
         switch request.kind {
-        case .forward:
-            if let forwarded = ForwardedRequest(encoded: request.body) {
-                answer = await other.withLock { $0 }?.respond(to: forwarded).encoded
-            }
+        case .forward: answer = await other.withLock { $0 }?.answer(forwarded: request.body)
         case .connections: answer = await otherAdmin.withLock { $0 }?.answer(connections: request.body)
         default: break
         }

@@ -313,7 +313,7 @@ package final class ControlLinks: ChannelLinks {
     private func askWitness(_ witness: NodeID, about instance: NodeInstance) {
         Task { [self] in
             let request = NodeRequest(kind: .canReach, body: Array(instance.description.utf8))
-            let answer = try? await ask(request, of: witness, within: .milliseconds(400))
+            let answer = try? await ask(request, of: witness, within: request.kind.answerTimeout)
             onLoop { state, now in
                 state.table.witnessed(instance, isHeard: answer == [1], at: now)
                 return []

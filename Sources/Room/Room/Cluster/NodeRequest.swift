@@ -22,7 +22,8 @@ package struct NodeRequest: Hashable, Sendable {
         package var answerTimeout: Duration {
             switch self {
             case .hostingNodes, .callRoom: .milliseconds(300)
-            case .unknown, .canReach, .connections: .seconds(1)
+            case .canReach: .milliseconds(400)
+            case .unknown, .connections: .seconds(1)
             case .export: .seconds(2)
             case .records: .seconds(3)
             case .forward: .seconds(5)

@@ -49,16 +49,13 @@ extension PublicResponder {
             },
             body: body
         )
-        let answer: ForwardedResponse?
         var failure: NodeRequestError?
         do throws(NodeRequestError) {
-            answer = ForwardedResponse(
-                encoded: try await cluster.ask(NodeRequest(kind: .forward, body: forwarded.encoded), of: node)
-            )
+            let answer = try await cluster.ask(NodeRequest(kind: .forward, body: forwarded.encoded), of: node)
+            if let response = ForwardedResponse(encoded: answer) { return Response(response) }
         } catch {
-            (answer, failure) = (nil, error)
+            failure = error
         }
-        if let answer { return Response(answer) }
         statistics.refused(.forwarding)
         if failure == .noNode { throw try await unknownSession(request, from: network) }
         throw HTTPFailure(

@@ -150,9 +150,14 @@ package struct PublicServer: Service {
     /// Answers a request that another node of the cluster passed on. It is not passed on again.
     ///
     /// It needs no listener of its own: the link between the nodes brings the request and takes the response back.
-    package func respond(to request: ForwardedRequest) async -> ForwardedResponse {
-        await responder.respond(to: request)
+    /// - Parameter question: a ``ForwardedRequest``.
+    /// - Returns: a ``ForwardedResponse``; `nil` for other bytes.
+    package func answer(forwarded question: [UInt8]) async -> [UInt8]? {
+        guard let request = ForwardedRequest(encoded: question) else { return nil }
+        return await respond(to: request).encoded
     }
+
+    func respond(to request: ForwardedRequest) async -> ForwardedResponse { await responder.respond(to: request) }
 
     /// The application, for tests without a bound port.
     var testable: Application<PublicResponder> { application }

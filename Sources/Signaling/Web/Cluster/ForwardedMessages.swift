@@ -4,7 +4,7 @@ import Foundation
 ///
 /// The node that received it from the client has limited its rate. The node that has the session authorizes it. In its coding
 /// the body is base64.
-package struct ForwardedRequest: Hashable, Sendable, Codable {
+package struct ForwardedRequest: Hashable, Sendable, ForwardedMessage {
     /// A header field. Only those that sessions use are passed on.
     package struct Field: Hashable, Sendable, Codable {
         package let name: String
@@ -55,7 +55,7 @@ package struct ForwardedRequest: Hashable, Sendable, Codable {
 }
 
 /// The response to a ``ForwardedRequest``. In its coding the body is base64.
-package struct ForwardedResponse: Hashable, Sendable, Codable {
+package struct ForwardedResponse: Hashable, Sendable, ForwardedMessage {
     /// The longest body, in bytes: enough for the statistics of a session with the most tracks.
     package static let bodyBytesMax = 1 << 20
 
@@ -87,21 +87,14 @@ package struct ForwardedResponse: Hashable, Sendable, Codable {
     }
 }
 
-extension ForwardedRequest {
-    /// Reads it as it goes from node to node; `nil` for other bytes.
-    package init?(encoded: [UInt8]) {
-        guard let request = try? JSONDecoder().decode(Self.self, from: Data(encoded)) else { return nil }
-        self = request
-    }
+/// What goes from node to node as JSON.
+package protocol ForwardedMessage: Codable {}
 
-    package var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
-}
-
-extension ForwardedResponse {
-    /// Reads it as it goes from node to node; `nil` for other bytes.
+extension ForwardedMessage {
+    /// `nil` for other bytes.
     package init?(encoded: [UInt8]) {
-        guard let response = try? JSONDecoder().decode(Self.self, from: Data(encoded)) else { return nil }
-        self = response
+        guard let message = try? JSONDecoder().decode(Self.self, from: Data(encoded)) else { return nil }
+        self = message
     }
 
     package var encoded: [UInt8] { (try? JSONEncoder().encode(self)).map { Array($0) } ?? [] }
