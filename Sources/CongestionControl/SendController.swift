@@ -21,6 +21,11 @@ package struct SendController: ~Copyable, Sendable {
     private static let probeQueueMaxMS = 30.0
     /// What a loss test sends of the delivered rate (measured: .85 costs a tenth of the rate at a random loss of 5 %).
     private static let lossTestShare = 0.92
+    /// What it sends where the media have all that they want, for how long, and how much of that has to arrive if as much of it
+    /// is lost as of the media.
+    private static let raisedShare = 1.5
+    private static let raisedUS = 200_000.0
+    private static let raisedArrival = 0.9
     /// A path that nothing is known of starts with half of the rate of the one before.
     private static let changedPathShare = 0.5
     /// 10 Gbit/s.
@@ -91,6 +96,7 @@ package struct SendController: ~Copyable, Sendable {
             delivered: path.delivered,
             queueMS: path.queue.delayMS,
             lossRatio: loss.ratio,
+            inherentLoss: loss.inherent,
             isGuess: isGuess,
             isTrying: isTrying,
             isTestingCompetition: competition.isRunning && phase != .stale,
@@ -277,8 +283,16 @@ package struct SendController: ~Copyable, Sendable {
     private mutating func takeLoss(elapsed: Double, at now: Int64) {
         // Loss is the queue's while others fill it, however short it seems to a sender that never saw it empty.
         let queueMS = isCompeting ? .infinity : path.queue.delayMS
-        switch loss.update(target: target, queueMS: queueMS, roundTrip: path.roundTrip, at: now) {
+        let advice = loss.update(
+            target: target,
+            queueMS: queueMS,
+            canRaise: probes.isEnabled && probes.isIdle && target >= Self.nearlyAll * wanted,
+            roundTrip: path.roundTrip,
+            at: now
+        )
+        switch advice {
         case .none: break
+        case .raise: probes.planNext(Self.raisedShare * path.delivered, durationUS: Self.raisedUS)
         case .lower:
             target = clamp(min(target, max(path.delivered, 0.3 * target)) * Self.lossTestShare)
             probes.cancel()
@@ -294,6 +308,10 @@ package struct SendController: ~Copyable, Sendable {
     /// - Returns: the rate that a probe cluster proved; 0 for none.
     private mutating func takeOutcome(at now: Int64) -> Double {
         guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return 0 }
+        if loss.isRaised {
+            let expected = (1 - loss.ratio) * outcome.clusterRate
+            loss.raised(isCarried: outcome.rate >= Self.raisedArrival * expected, at: now)
+        }
         busy.probed(outcome, jitterMS: path.queue.jitterMS, at: now)
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
         if isFree, !outcome.isSaturated || upgrade.isMet(by: outcome.rate), outcome.rate > target {

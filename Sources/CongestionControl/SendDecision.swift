@@ -28,6 +28,8 @@ package struct SendDecision: Sendable {
     package var queueMS = 0.0
     /// The share of packets that were lost of late, 0…1.
     package var lossRatio: Double
+    /// The share that the path loses at any rate, 0…1.
+    package var inherentLoss = 0.0
 
     /// Nothing that the path did has shown whether it carries the target rate.
     package var isGuess = false

@@ -202,6 +202,61 @@ struct SendControllerTests {
         #expect((5_000_000...5_500_000).contains(path.controller.target) && path.probes == 0)
     }
 
+    @Test func `loss on a path that carries much more costs no rate`() {
+        var path = SimulatedPath(capacity: 10_000_000, demand: 2_000_000)
+        path.media = 2_000_000
+        path.run(seconds: 5)
+        let probes = path.probes
+        // Bursts of four.
+        path.loses = { sequence, _ in sequence % 80 < 4 }
+        var lowest = Double.infinity
+        for _ in 0..<200 {
+            path.run(seconds: 0.1)
+            lowest = min(lowest, path.controller.target)
+        }
+        #expect(lowest >= 1_990_000)
+        #expect((0.04...0.06).contains(path.controller.decision.inherentLoss))
+        #expect(path.probes == probes + 1)
+    }
+
+    @Test(arguments: [true, false])
+    func `loss of a path that carries no more caps the rate`(isProbing: Bool) {
+        var path = SimulatedPath(.init(isProbing: isProbing), capacity: 10_000_000, demand: 2_000_000)
+        path.media = 2_000_000
+        path.run(seconds: 20)
+        let policer = Policer(rate: 1_800_000)
+        path.loses = { _, now in policer.drops(at: now) }
+        path.run(seconds: 60)
+        #expect(path.controller.decision.inherentLoss < 0.01)
+        // A sender that kept its rate would lose a tenth.
+        #expect(policer.dropped < 0.02)
+    }
+
+    /// Drops what exceeds a rate, with a bucket of 8 kB.
+    private final class Policer {
+        private let rate: Double
+        private var tokens = 8_000.0
+        private var filledAt: Int64 = 0
+        private var counts = (dropped: 0.0, all: 0.0)
+
+        init(rate: Double) { self.rate = rate }
+
+        /// The share of all packets.
+        var dropped: Double { counts.dropped / counts.all }
+
+        func drops(at now: Int64) -> Bool {
+            counts.all += 1
+            tokens = min(tokens + Double(now - filledAt) * rate / 8e6, 8_000)
+            filledAt = now
+            guard tokens >= Double(SimulatedPath.bytes) else {
+                counts.dropped += 1
+                return true
+            }
+            tokens -= Double(SimulatedPath.bytes)
+            return false
+        }
+    }
+
     @Test func `where the layers' packets are not reported, they are not tried`() {
         var path = SimulatedPath(capacity: 20_000_000, demand: 6_000_000)
         path.media = 500_000

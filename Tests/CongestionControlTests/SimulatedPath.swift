@@ -13,6 +13,8 @@ struct SimulatedPath: ~Copyable {
     var capacity: Double
     /// What the media send at most, in bits a second; the target limits them, too.
     var media = Double.infinity
+    /// Whether the path loses a packet, by its number and the time.
+    var loses: (_ sequence: Int64, _ now: Int64) -> Bool = { _, _ in false }
     var isReporting = true
     /// Changes a report before it arrives: the receiver's lies.
     var lie: (inout FeedbackReport) -> Void = { _ in }
@@ -73,7 +75,7 @@ struct SimulatedPath: ~Copyable {
             PacketResult(
                 sequence: sequence,
                 sentAt: now,
-                arrivedAt: (linkFreeAt + Self.delay) / 250 * 250 + Self.offset,
+                arrivedAt: loses(sequence, now) ? nil : (linkFreeAt + Self.delay) / 250 * 250 + Self.offset,
                 bytes: Self.bytes,
                 cluster: cluster
             )

@@ -8,6 +8,8 @@ struct LinkConditions {
     var jitter = Interval.zero
     /// 0…1.
     var loss = 0.0
+    /// The mean number of packets that get lost in a row.
+    var lossLength = 1.0
     var duplication = 0.0
     /// Probability that a datagram is held back by `reorderDelay`.
     var reordering = 0.0
@@ -44,6 +46,8 @@ struct VirtualNetwork {
     var sharedBottlenecks: [TransportAddress: TransportAddress] = [:]
     /// When each bottleneck has sent what waits, by the host behind it and the direction.
     private var freeAt: [Bottleneck: Instant] = [:]
+    /// Directions whose last packet got lost in a burst.
+    private var bursts: Set<Bottleneck> = []
     private struct Bottleneck: Hashable {
         let host: TransportAddress
         let isInbound: Bool
@@ -79,7 +83,8 @@ struct VirtualNetwork {
             departure = start + Interval(nanoseconds: Int64(length) * 8_000_000_000 / Int64(rate))
             freeAt[bottleneck] = departure
         }
-        if link.outages.contains(where: { $0.contains(now) }) || chance(link.loss) {
+        let isLost = isLost(link, Bottleneck(host: host, isInbound: host == to))
+        if isLost || link.outages.contains(where: { $0.contains(now) }) {
             lost += 1
             return
         }
@@ -125,6 +130,16 @@ struct VirtualNetwork {
             delay = delay + Interval(nanoseconds: .random(in: 0...link.jitter.nanoseconds, using: &generator))
         }
         return chance(link.reordering) ? delay + link.reorderDelay : delay
+    }
+
+    /// A Gilbert-Elliott model that loses nothing in its good state and everything in its bad state.
+    private mutating func isLost(_ link: LinkConditions, _ direction: Bottleneck) -> Bool {
+        guard link.lossLength > 1 else { return chance(link.loss) }
+        let isLost =
+            bursts.contains(direction)
+            ? !chance(1 / link.lossLength) : chance(link.loss / max(1 - link.loss, 1e-9) / link.lossLength)
+        if isLost { bursts.insert(direction) } else { bursts.remove(direction) }
+        return isLost
     }
 
     private mutating func chance(_ probability: Double) -> Bool {

@@ -3,12 +3,15 @@
 /// Loss while there is a queue belongs to the queue. Loss without one is tested: less is sent for a moment, by all senders of a
 /// server at the same moments of its clock. When the loss goes on, it is inherent to the path and costs no rate (measured: .96,
 /// .91, .85 and .64 of the capacity at a random loss of 1, 5, 10 and 20 %; the loss model of libwebrtc gives .76, .67, .47 and
-/// .05); when it ends, a policer or a short buffer caps the rate.
+/// .05); when it ends, a policer or a short buffer caps the rate. A sender that could send more does so for a moment instead: what
+/// its path carries then is not lost for the rate that it has, and its viewer keeps the layers that it sees.
 struct LossTest: ~Copyable, Sendable {
     struct Bin: BitwiseCopyable {
         var startedAt: Int64
-        var packets: Int32 = 0
-        var lost: Int32 = 0
+        var packets: UInt16 = 0
+        var lost: UInt16 = 0
+        /// Losses right after a packet that arrived.
+        var runs: UInt16 = 0
     }
     private struct Test: BitwiseCopyable {
         var rate: Double
@@ -19,6 +22,8 @@ struct LossTest: ~Copyable, Sendable {
     /// What the test asks of the rate.
     enum Advice: Equatable {
         case none
+        /// A test begins: more is sent, and ``raised(isCarried:)`` tells what arrived of it.
+        case raise
         /// A test begins: less is sent.
         case lower
         /// The test ends without a result: back to this rate, in bits a second.
@@ -43,6 +48,8 @@ struct LossTest: ~Copyable, Sendable {
     private static let queueMinMS = 40.0
     /// Loss below this margin changes nothing.
     private static let margin = 0.02
+    /// Without a result of a raised rate in this time, the rate is lowered.
+    private static let raisedMax: Int64 = 700_000
     /// More than this is not inherent: no medium bears it, and two senders that overload a link would take it for that.
     private static let inherentMax = 0.3
 
@@ -56,7 +63,12 @@ struct LossTest: ~Copyable, Sendable {
     /// Losses that the last report named.
     private(set) var newLosses = 0
     private var pendingLosses = 0
+    private var wasLost = false
     private var test: Test?
+    /// When a test began that sends more.
+    private var raisedAt: Int64?
+    /// The path did not carry more than the rate, or the last test found a cap: the next one lowers the rate.
+    private var isRaiseRefuted = false
     /// The last test, which found a cap: loss that comes back below the cap is inherent nevertheless. Its `from` is its end.
     private var capped: Test?
     private var bins = Ring(capacity: 32, filler: Bin(startedAt: 0))
@@ -65,6 +77,8 @@ struct LossTest: ~Copyable, Sendable {
     private var newestSentAt = Int64.min / 2
 
     var isTesting: Bool { test != nil }
+    /// Whether a test sends more.
+    var isRaised: Bool { raisedAt != nil }
 
     /// Takes a packet of a report, received or lost.
     mutating func add(_ packet: PacketResult) {
@@ -72,7 +86,7 @@ struct LossTest: ~Copyable, Sendable {
         if packet.wasReportedLost {
             guard packet.isReceived else { return }
             for index in stride(from: bins.count - 1, through: 0, by: -1) where bins[index].startedAt <= packet.sentAt {
-                bins[index].lost = max(bins[index].lost - 1, 0)
+                if bins[index].lost > 0 { bins[index].lost &-= 1 }
                 return
             }
             return
@@ -80,36 +94,65 @@ struct LossTest: ~Copyable, Sendable {
         if bins.isEmpty || packet.sentAt &- bins[bins.count - 1].startedAt >= Self.binLength {
             bins.append(Bin(startedAt: packet.sentAt))
         }
-        bins[bins.count - 1].packets += 1
+        bins[bins.count - 1].packets &+= 1
         if !packet.isReceived {
-            bins[bins.count - 1].lost += 1
+            bins[bins.count - 1].lost &+= 1
+            if !wasLost { bins[bins.count - 1].runs &+= 1 }
             pendingLosses += 1
         }
+        wasLost = !packet.isReceived
+    }
+
+    /// Takes what became of the packets of a raised rate.
+    /// - Parameter isCarried: whether no larger share of them was lost.
+    mutating func raised(isCarried: Bool, at now: Int64) {
+        raisedAt = nil
+        isRaiseRefuted = !isCarried
+        guard isCarried else { return }
+        learn(ratio)
+        heldUntil = now &+ Self.pause
+    }
+
+    private mutating func learn(_ share: Double) {
+        inherent = share
+        tested = share
+        isRaiseRefuted = false
     }
 
     /// Ends a report.
     /// - Parameters:
     ///   - target: the rate to come back to if the loss is inherent, in bits a second.
     ///   - queueMS: the standing queue.
-    mutating func update(target: Double, queueMS: Double, roundTrip: Int64, at now: Int64) -> Advice {
+    ///   - canRaise: whether more than the target can be sent for a moment, and the media have all that they want.
+    mutating func update(
+        target: Double,
+        queueMS: Double,
+        canRaise: Bool,
+        roundTrip: Int64,
+        at now: Int64
+    ) -> Advice {
         newLosses = pendingLosses
         pendingLosses = 0
         while !bins.isEmpty, newestSentAt &- bins[0].startedAt > Self.window { bins.removeFirst() }
         let from = test?.from ?? (newestSentAt &- Self.window)
         var packets = 0
         var lost = 0
+        var runs = 0
         for index in 0..<bins.count where bins[index].startedAt >= from {
             packets += Int(bins[index].packets)
             lost += Int(bins[index].lost)
+            runs += Int(bins[index].runs)
         }
         ratio = packets > 0 ? Double(lost) / Double(packets) : 0
         if queueMS > Self.queueMinMS { queuedAt = now }
         guard now &- queuedAt > Self.window &+ roundTrip else {
-            defer { test = nil }
+            defer { (test, raisedAt) = (nil, nil) }
             return test.map { .restore($0.rate) } ?? .none
         }
         guard packets >= Self.packetsMin else { return .none }
-        let noise = 3 * (max(inherent, 0.005) * (1 - inherent) / Double(packets)).squareRoot()
+        // Losses in runs of a geometric length vary as so many fewer packets would.
+        let dispersion = runs > 0 ? max(2 * Double(lost) / Double(runs) - 1, 1) : 1
+        let noise = 3 * (max(inherent * dispersion, 0.005) * (1 - inherent) / Double(packets)).squareRoot()
         if let test {
             let span = newestSentAt &- test.from
             guard span > Self.duration, Double(packets) * test.loss > Self.lossesMin || span > Self.durationMax else {
@@ -120,21 +163,29 @@ struct LossTest: ~Copyable, Sendable {
             guard ratio > 0.5 * test.loss, ratio < Self.inherentMax else {
                 capped = test
                 capped?.from = now
+                isRaiseRefuted = true
                 return .cap
             }
-            inherent = 0.5 * (ratio + test.loss)
-            tested = inherent
+            learn(0.5 * (ratio + test.loss))
             return .inherent(test.rate)
         }
         if let capped, now &- capped.from > Self.window &+ roundTrip {
             self.capped = nil
             if Double(packets) * capped.loss > Self.lossesMin, ratio > 0.5 * capped.loss, ratio < Self.inherentMax {
-                inherent = 0.5 * (ratio + capped.loss)
-                tested = inherent
+                learn(0.5 * (ratio + capped.loss))
                 return .inherent(capped.rate)
             }
         }
+        if let raisedAt {
+            guard now &- raisedAt > Self.raisedMax &+ roundTrip else { return .none }
+            self.raisedAt = nil
+            isRaiseRefuted = true
+        }
         if ratio > inherent + noise + Self.margin, now > heldUntil, now % Self.period < Self.startSpan {
+            if canRaise, !isRaiseRefuted, ratio < Self.inherentMax {
+                raisedAt = now
+                return .raise
+            }
             test = Test(rate: target, loss: ratio, from: newestSentAt &+ roundTrip &+ 50_000)
             return .lower
         }

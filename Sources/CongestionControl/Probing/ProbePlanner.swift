@@ -50,8 +50,8 @@ struct ProbePlanner: Sendable {
     private var outstanding: Outstanding?
     private var span = Span()
     private var nextID: UInt8 = 1
-    /// The rate of a cluster that waits for the next tick, in bits a second.
-    private var waiting: Double?
+    /// A cluster that waits for the next tick: bits a second, and how long it takes in microseconds.
+    private var waiting: (rate: Double, durationUS: Double)?
     /// Without it no cluster is planned.
     var isEnabled: Bool
 
@@ -64,12 +64,14 @@ struct ProbePlanner: Sendable {
     var isIdle: Bool { pending == nil && outstanding == nil && waiting == nil }
 
     /// Plans a cluster that begins at the next tick, in place of one under way.
-    mutating func planNext(_ rate: Double) { if isEnabled { waiting = rate } }
+    mutating func planNext(_ rate: Double, durationUS: Double = ProbeCluster.durationUS) {
+        if isEnabled { waiting = (rate, durationUS) }
+    }
 
     /// Plans a cluster, unless one is under way.
-    mutating func plan(_ rate: Double, at now: Int64) {
+    mutating func plan(_ rate: Double, durationUS: Double = ProbeCluster.durationUS, at now: Int64) {
         guard isEnabled, pending == nil, outstanding == nil else { return }
-        let cluster = ProbeCluster(id: nextID, rate: rate)
+        let cluster = ProbeCluster(id: nextID, rate: rate, durationUS: durationUS)
         nextID = nextID == .max ? 1 : nextID + 1
         estimator.begin(cluster)
         pending = cluster
@@ -78,10 +80,10 @@ struct ProbePlanner: Sendable {
 
     mutating func handleTimeout(at now: Int64) {
         if pending != nil, let outstanding, now &- outstanding.startedAt > Self.waitMax { cancel() }
-        guard let rate = waiting, pending == nil else { return }
+        guard let waiting, pending == nil else { return }
         outstanding = nil
-        waiting = nil
-        plan(rate, at: now)
+        self.waiting = nil
+        plan(waiting.rate, durationUS: waiting.durationUS, at: now)
     }
 
     /// - Returns: the cluster to send now.

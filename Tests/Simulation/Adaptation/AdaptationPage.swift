@@ -120,7 +120,7 @@ enum AdaptationPage {
 extension AdaptationCase {
     static let all =
         starts + [raisedMaximum, screen, swing, between, receiverEstimate, crowd, audio] + dips
-        + [audioFirst, uplinkLoss, neighbour] + returns + simpleClients + [outage] + paths
+        + [audioFirst, uplinkLoss, neighbour] + returns + simpleClients + [outage] + losses + paths
 
     /// `NAGARE_ADAPTATION_CASE` names the only case of a test run.
     static let tested: [AdaptationCase] = {

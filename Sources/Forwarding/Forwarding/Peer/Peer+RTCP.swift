@@ -101,10 +101,31 @@ extension Peer {
         core.counters.nacksReceived &+= 1
         guard let media = packet.mediaSSRC, let slot = slotTable.slot(media), mayRepair(at: now) else { return }
         let turn = core.makeTurn(at: now)
+        guard sendRate?.repeatsRepairs != true else {
+            return repairRepeatedly(packet, of: slot, &budget, turn, into: batch)
+        }
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
             budget -= 1
             core.counters.note(slot.retransmit(number, turn, into: batch))
+        }
+    }
+
+    /// Answers a NACK with retransmissions that leave more than once. A function of its own, so that other peers do not pay for it.
+    @inline(never)
+    private func repairRepeatedly(
+        _ packet: borrowing RTCPPacketView,
+        of slot: SendSlot,
+        _ budget: inout Int,
+        _ turn: SendTurn,
+        into batch: DatagramBatch
+    ) {
+        var lost = packet.makeLostSequenceCursor()
+        while budget > 0, let number = lost.next() {
+            budget -= 1
+            let outcome = slot.retransmit(number, turn, into: batch)
+            core.counters.note(outcome)
+            if outcome == .sent, slot.sendsRTX { repeatRepair(of: number, slot, at: turn.now) }
         }
     }
 

@@ -1,3 +1,4 @@
+import MediaTypes
 package import Wire
 
 /// Packets that wait because the peer's ``SendPolicy`` does not let them leave yet.
@@ -15,7 +16,7 @@ extension Peer {
         switch egress.admit(packet, at: now) {
         case .leaves: return true
         case .waits(let wakesAt):
-            if let wakesAt { core.schedule.setSendTime(of: id, to: earliest(wakesAt, probe?.nextAt)) }
+            if let wakesAt { core.schedule.setSendTime(of: id, to: earliest(wakesAt, otherSendTime)) }
             return false
         case .refused:
             core.counters.drop(.sendQueueFull)
@@ -28,7 +29,8 @@ extension Peer {
     func sendWaiting(at now: Instant, into batch: DatagramBatch) {
         let egress = transport.egress
         let turn = core.makeTurn(at: now)
-        let probeAt = sendProbe(turn, into: batch)
+        _ = sendProbe(turn, into: batch)
+        sendRepeatedRepairs(turn, into: batch)
         while let packet = egress.waiting.first {
             guard let slot = slotTable.slot(packet.slot), let stream = core.streams[packet.stream] else {
                 egress.removeFirstWaiting()
@@ -47,20 +49,37 @@ extension Peer {
             case .now: break
             case .later(let instant):
                 let next = max(instant, now + Interval(nanoseconds: 1))
-                core.schedule.setSendTime(of: id, to: earliest(next, probeAt))
+                core.schedule.setSendTime(of: id, to: earliest(next, otherSendTime))
                 return
             case nil:
                 egress.removeFirstWaiting()
                 core.counters.drop(.expiredInSendQueue)
             }
         }
-        core.schedule.setSendTime(of: id, to: probeAt)
+        core.schedule.setSendTime(of: id, to: otherSendTime)
     }
 
     /// Removes the packets of a slot from those that wait.
     func removeWaiting(of slot: SSRC) {
         guard !transport.egress.waiting.isEmpty else { return }
         transport.egress.removeWaiting(of: slot)
-        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: probe?.nextAt) }
+        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: otherSendTime) }
+    }
+
+    /// When something leaves that does not wait for the policy.
+    private var otherSendTime: Instant? { earliest(probe?.nextAt, repeatedRepairs.nextAt) }
+
+    /// Has a packet that was sent again leave once more.
+    func repeatRepair(of number: SequenceNumber, _ slot: SendSlot, at now: Instant) {
+        repeatedRepairs.append(number, of: slot.parameters.ssrc, at: now)
+        // While packets wait, they are looked at sooner.
+        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: otherSendTime) }
+    }
+
+    private func sendRepeatedRepairs(_ turn: SendTurn, into batch: DatagramBatch) {
+        while let (slot, number) = repeatedRepairs.takeDue(at: turn.now) {
+            guard let slot = slotTable.slot(slot) else { continue }
+            core.counters.note(slot.retransmit(number, turn, into: batch))
+        }
     }
 }

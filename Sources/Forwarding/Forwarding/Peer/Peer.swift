@@ -83,6 +83,8 @@ package final class Peer {
     var probeWaitsSince: Instant?
     /// The probe cluster that is being sent.
     var probe: ProbeProgress?
+    /// Retransmissions that leave more than once.
+    var repeatedRepairs = RepeatedRepairs()
     /// The path whose packets are marked as ECN-capable.
     var markedPath: NetworkPath?
     /// Media may be sent and is accepted.

@@ -160,6 +160,14 @@ final class SendRate {
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
+    /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. Once
+    /// it turns out that the rate makes the loss, the rate is the limit.
+    var repeatsRepairs: Bool {
+        max(decision.inherentLoss, decision.lossRatio) >= Self.repeatedLossMin && decision.limit == .demand
+            && !isDraining
+    }
+    private static let repeatedLossMin = 0.01
+
     /// How long packets wait on the path, as far as that is known.
     var queueDelay: Interval { Interval(nanoseconds: Int64(Int(clamping: decision.queueMS * 1e6))) }
 

@@ -49,6 +49,8 @@ package final class SendSlot {
     var isKeyFrameQueued: Bool { unsafe keyFrameQueuedOf != 0 && keyFrameQueuedOf == state.pointee.wanted }
     func noteKeyFrameQueued(of stream: StreamID) { keyFrameQueuedOf = stream.rawValue }
 
+    /// Video is sent again as RTX.
+    var sendsRTX: Bool { parameters.kind == .video && parameters.rtxSSRC != nil }
     /// Packets sent again.
     package var retransmitted: UInt64 { retransmitter.count }
     /// Key frames that the receiver asked for.
