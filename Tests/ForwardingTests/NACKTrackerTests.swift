@@ -7,9 +7,26 @@ import Wire
 @Suite struct NACKTrackerTests {
     private func requests(_ tracker: inout NACKTracker, at now: Instant) -> (lost: [UInt16], gaveUp: Bool) {
         var lost: [SequenceNumber] = []
-        let (gaveUp, asked) = tracker.takeRequests(at: now, into: &lost)
-        #expect(asked == lost.count)
-        return (lost.map(\.rawValue), gaveUp > 0)
+        let requests = tracker.takeRequests(at: now, into: &lost)
+        #expect(requests.asked == lost.count)
+        return (lost.map(\.rawValue), requests.gaveUp > 0)
+    }
+
+    @Test(arguments: [false, true])
+    func `a packet that is given up needs a key frame unless one began after it`(hasKeyFrame: Bool) {
+        var tracker = NACKTracker()
+        _ = tracker.received(10, at: .ms(0))
+        _ = tracker.received(12, at: .ms(0))
+        if hasKeyFrame {
+            _ = tracker.received(13, at: .ms(1))
+            tracker.keyFrameBegan(at: 13)
+        }
+        var given = NACKTracker.Requests()
+        for round in 0..<20 where given.gaveUp == 0 {
+            var lost: [SequenceNumber] = []
+            given = tracker.takeRequests(at: .ms(1_000 * round), into: &lost)
+        }
+        #expect(given == NACKTracker.Requests(gaveUp: 1, wantsKeyFrame: !hasKeyFrame))
     }
 
     @Test func `an unbroken stream asks for nothing`() {

@@ -246,6 +246,7 @@ extension Peer {
         if description.startsKeyFrame {
             core.counters.keyFramesReceived &+= 1
             stream.keyFrames.receivedKeyFrame(at: now)
+            stream.losses.keyFrameBegan(at: sequence)
             if format.codec.kind == .video, setup.frameReceived(at: now) { emitSetup() }
         }
         guard format.isNACKed else { return }

@@ -80,14 +80,14 @@ extension Peer {
     private func request(of stream: ReceivedStream, at now: Instant) {
         if let deadline = stream.losses.nextDeadline, deadline <= now {
             reporting.lost.removeAll(keepingCapacity: true)
-            let (gaveUp, asked) = stream.losses.takeRequests(at: now, into: &reporting.lost)
-            if asked > 0 {
+            let requests = stream.losses.takeRequests(at: now, into: &reporting.lost)
+            if requests.asked > 0 {
                 core.writer.appendNACK(sender: feedbackSSRC, media: stream.ssrc, lost: reporting.lost)
                 core.counters.nacksSent &+= 1
-                core.counters.nackedPacketsRequested &+= UInt64(asked)
+                core.counters.nackedPacketsRequested &+= UInt64(requests.asked)
             }
-            core.counters.packetsLostByPublishers &+= UInt64(gaveUp)
-            if gaveUp > 0, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
+            core.counters.packetsLostByPublishers &+= UInt64(requests.gaveUp)
+            if requests.wantsKeyFrame, stream.track.parameters.kind == .video { stream.keyFrames.want(at: now) }
         }
         if stream.keyFrames.takeRequest(at: now) {
             core.writer.appendPictureLoss(sender: feedbackSSRC, media: stream.ssrc)

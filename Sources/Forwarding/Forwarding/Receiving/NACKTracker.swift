@@ -26,6 +26,8 @@ package struct NACKTracker: Sendable {
     private var newest: ExtendedSequenceNumber?
     /// The oldest packet of the stream that arrived.
     private var oldest: ExtendedSequenceNumber?
+    /// The first packet of the newest key frame.
+    private var keyFrame: ExtendedSequenceNumber?
     /// The smoothed time from a request to the packet that answers it.
     private var roundTrip = Interval.milliseconds(80)
 
@@ -86,11 +88,24 @@ package struct NACKTracker: Sendable {
         return .late
     }
 
-    /// Appends the packets that are due for a NACK, and counts those and the packets given up.
-    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> (gaveUp: Int, asked: Int)
-    {
-        var gaveUp = 0
-        var asked = 0
+    /// Notes the first packet of a key frame: no picture from then on needs a packet before it.
+    package mutating func keyFrameBegan(at sequence: ExtendedSequenceNumber) {
+        keyFrame = keyFrame.map { max($0, sequence) } ?? sequence
+    }
+
+    /// What came of the packets that are due for a NACK.
+    package struct Requests: Equatable, Sendable {
+        /// Packets that are asked for.
+        package var asked = 0
+        /// Packets that count as lost.
+        package var gaveUp = 0
+        /// One of those is no older than the newest key frame, so pictures need another key frame.
+        package var wantsKeyFrame = false
+    }
+
+    /// Appends the packets that are due for a NACK.
+    package mutating func takeRequests(at now: Instant, into lost: inout [SequenceNumber]) -> Requests {
+        var requests = Requests()
         let retry = min(max(Interval(nanoseconds: roundTrip.nanoseconds * 5 / 4), Self.retryMin), Self.retryMax)
         var index = 0
         while index < missing.count {
@@ -99,17 +114,18 @@ package struct NACKTracker: Sendable {
                 continue
             }
             guard missing[index].attempts < Self.attemptsMax else {
-                missing.remove(at: index)
-                gaveUp += 1
+                let sequence = missing.remove(at: index).sequence
+                requests.gaveUp += 1
+                if keyFrame.map({ sequence >= $0 }) ?? true { requests.wantsKeyFrame = true }
                 continue
             }
             missing[index].attempts += 1
             missing[index].lastRequestAt = now
             missing[index].nextRequestAt = now + retry
             lost.append(missing[index].sequence.wire)
-            asked += 1
+            requests.asked += 1
             index += 1
         }
-        return (gaveUp, asked)
+        return requests
     }
 }
