@@ -106,7 +106,7 @@ extension AdaptationCase {
             low: 0.8,
             roundTrip: 60,
             queue: 200,
-            [.atMost("frozen", 1, "s", bound: 1.3), .atMost("N", 1), .atMost("T back", 8, "s")]
+            [.atMost("frozen", 1, "s"), .atMost("N", 1), .atMost("T back", 8, "s")]
         ),
         thin(
             "Return of 720p",

@@ -1,4 +1,6 @@
+import Forwarding
 import Testing
+import Wire
 
 /// The whole server against its bounds, in virtual time: what viewers of simulcast and of screens see on limited links.
 @Suite(.timeLimit(.minutes(30))) struct AdaptationTests {
@@ -25,6 +27,26 @@ import Testing
         if AdaptationPage.isUpdateRequested { try AdaptationPage.write(table) }
         #expect(AdaptationPage.isDrawn, "run Benchmarks/scorecard/update")
         try AdaptationPage.writePicture()
+    }
+
+    /// The key frame waits for its turn on the thin link. Another one behind it would freeze the picture again.
+    @Test func `a link that gets thin costs one key frame of each layer`() throws {
+        let camera = AdaptationCase.Camera.load
+        let call = try MeasuredCall(
+            seed: 9,
+            nil,
+            rate: 5_000_000,
+            roundTrip: .milliseconds(60),
+            queue: .milliseconds(200),
+            bitrates: camera.bitrates,
+            hasTemporalLayers: camera.hasTemporalLayers
+        )
+        call.run(20)
+        let asked = call.world.node.core.counters.pliSent
+        call.rate = 800_000
+        call.run(5)
+        #expect(call.picture.step?.layer == 0)
+        #expect((1...2).contains(call.world.node.core.counters.pliSent - asked))
     }
 
     /// A bound that every fault keeps is worth nothing.

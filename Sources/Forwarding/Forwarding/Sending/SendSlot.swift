@@ -174,7 +174,7 @@ package final class SendSlot {
             stream.track.origin?.subscribe(stream.track)
         }
         guard parameters.kind == .video, peer.transport.isConnected,
-            unsafe state.pointee.playing != stream.id.rawValue
+            unsafe state.pointee.playing != stream.id.rawValue, !isKeyFrameQueued
         else { return }
         stream.wantKeyFrame(at: now)
         peer.core.markDirty(stream.track.id.peer)
