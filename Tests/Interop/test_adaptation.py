@@ -109,7 +109,7 @@ def test_a_link_that_narrows_and_widens_again(
     assert_lower_layers(narrow.last(7), sent.last(7), 600)
     assert_moves(narrow.last(7))
     changing.change("down", "rate=3.5M")
-    wait_for_width(viewer, HIGH, 25)
+    wait_for_width(viewer, HIGH, 15)
     assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
 
 
@@ -137,7 +137,7 @@ def test_a_viewer_recovers_from_an_outage(layers: str, open_page: OpenPage, link
     for direction in ("down", "up"):
         broken.change(direction, "loss=0")
     wait_until(lambda: viewer.other()["frames"] > frames + 20, "the picture's return", 4, describe=viewer.stats)
-    wait_for_width(viewer, HIGH, 25)
+    wait_for_width(viewer, HIGH, 15)
     assert viewer.other()["connections"] == 1, "the viewer had to connect again"
     assert_moves(Timeline.watch(viewer.other, 4), frozen_seconds=1)
 

@@ -160,12 +160,14 @@ final class SendRate {
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
-    /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. Once
-    /// it turns out that the rate makes the loss, the rate is the limit.
+    /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. What
+    /// a queue loses is repaired once: copies would make it longer. Once it turns out that the rate makes the loss, the rate is the
+    /// limit.
     var repeatsRepairs: Bool {
         max(decision.inherentLoss, decision.lossRatio) >= Self.repeatedLossMin && decision.limit == .demand
-            && !isDraining
+            && decision.phase == .steady && decision.queueMS < Self.repeatedQueueMax
     }
+    private static let repeatedQueueMax = 30.0
     private static let repeatedLossMin = 0.01
 
     /// How long packets wait on the path, as far as that is known.
