@@ -101,8 +101,8 @@ extension Peer {
         core.counters.nacksReceived &+= 1
         guard let media = packet.mediaSSRC, let slot = slotTable.slot(media), mayRepair(at: now) else { return }
         let turn = core.makeTurn(at: now)
-        guard sendRate?.repeatsRepairs != true else {
-            return repairRepeatedly(packet, of: slot, &budget, turn, into: batch)
+        guard sendRate?.copiesRetransmissions != true else {
+            return retransmitWithCopies(packet, of: slot, &budget, turn, into: batch)
         }
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
@@ -113,7 +113,7 @@ extension Peer {
 
     /// Answers a NACK with retransmissions that leave more than once. A function of its own, so that other peers do not pay for it.
     @inline(never)
-    private func repairRepeatedly(
+    private func retransmitWithCopies(
         _ packet: borrowing RTCPPacketView,
         of slot: SendSlot,
         _ budget: inout Int,
@@ -125,7 +125,7 @@ extension Peer {
             budget -= 1
             let outcome = slot.retransmit(number, turn, into: batch)
             core.counters.note(outcome)
-            if outcome == .sent, slot.sendsRTX { repeatRepair(of: number, slot, at: turn.now) }
+            if outcome == .sent, slot.sendsRTX { copyLater(number, of: slot, at: turn.now) }
         }
     }
 

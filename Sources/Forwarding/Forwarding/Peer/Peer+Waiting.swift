@@ -30,7 +30,7 @@ extension Peer {
         let egress = transport.egress
         let turn = core.makeTurn(at: now)
         _ = sendProbe(turn, into: batch)
-        sendRepeatedRepairs(turn, into: batch)
+        sendRetransmissionCopies(turn, into: batch)
         while let packet = egress.waiting.first {
             guard let slot = slotTable.slot(packet.slot), let stream = core.streams[packet.stream] else {
                 egress.removeFirstWaiting()
@@ -67,17 +67,17 @@ extension Peer {
     }
 
     /// When something leaves that does not wait for the policy.
-    private var otherSendTime: Instant? { earliest(probe?.nextAt, repeatedRepairs.nextAt) }
+    private var otherSendTime: Instant? { earliest(probe?.nextAt, retransmissionCopies.nextAt) }
 
     /// Has a packet that was sent again leave once more.
-    func repeatRepair(of number: SequenceNumber, _ slot: SendSlot, at now: Instant) {
-        repeatedRepairs.append(number, of: slot.parameters.ssrc, at: now)
+    func copyLater(_ number: SequenceNumber, of slot: SendSlot, at now: Instant) {
+        retransmissionCopies.append(number, of: slot.parameters.ssrc, at: now)
         // While packets wait, they are looked at sooner.
         if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: otherSendTime) }
     }
 
-    private func sendRepeatedRepairs(_ turn: SendTurn, into batch: DatagramBatch) {
-        while let (slot, number) = repeatedRepairs.takeDue(at: turn.now) {
+    private func sendRetransmissionCopies(_ turn: SendTurn, into batch: DatagramBatch) {
+        while let (slot, number) = retransmissionCopies.takeDue(at: turn.now) {
             guard let slot = slotTable.slot(slot) else { continue }
             core.counters.note(slot.retransmit(number, turn, into: batch))
         }

@@ -84,7 +84,7 @@ package final class Peer {
     /// The probe cluster that is being sent.
     var probe: ProbeProgress?
     /// Retransmissions that leave more than once.
-    var repeatedRepairs = RepeatedRepairs()
+    var retransmissionCopies = RetransmissionCopies()
     /// The path whose packets are marked as ECN-capable.
     var markedPath: NetworkPath?
     /// Media may be sent and is accepted.

@@ -163,12 +163,12 @@ final class SendRate {
     /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. What
     /// a queue loses is repaired once: copies would make it longer. Once it turns out that the rate makes the loss, the rate is the
     /// limit.
-    var repeatsRepairs: Bool {
-        max(decision.inherentLoss, decision.lossRatio) >= Self.repeatedLossMin && decision.limit == .demand
-            && decision.phase == .steady && decision.queueMS < Self.repeatedQueueMax
+    var copiesRetransmissions: Bool {
+        max(decision.inherentLoss, decision.lossRatio) >= Self.copiedLossMin && decision.limit == .demand
+            && decision.phase == .steady && decision.queueMS < Self.copiedQueueMaxMS
     }
-    private static let repeatedQueueMax = 30.0
-    private static let repeatedLossMin = 0.01
+    private static let copiedQueueMaxMS = 30.0
+    private static let copiedLossMin = 0.01
 
     /// How long packets wait on the path, as far as that is known.
     var queueDelay: Interval { Interval(nanoseconds: Int64(Int(clamping: decision.queueMS * 1e6))) }

@@ -5,7 +5,7 @@ import Wire
 ///
 /// A lost one costs its viewer another round trip, and mostly a freeze. Its copies leave a while apart, so that one burst of losses
 /// does not take them all (case Bursts 5 of the server's scorecard: without copies 3 % of the time are frozen).
-struct RepeatedRepairs {
+struct RetransmissionCopies {
     private struct Copy {
         let slot: SSRC
         let number: SequenceNumber
