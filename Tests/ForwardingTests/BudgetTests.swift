@@ -207,4 +207,12 @@ import Wire
         #expect(bar.limit(atRate: 1_199_999, at: .ms(2_000)) == 850_000)
         #expect(bar.limit(atRate: 1_200_000, at: .ms(2_000)) == nil)
     }
+
+    @Test func `the bar falls when the bottleneck carries more than what failed`() {
+        var bar = UpgradeBackoff()
+        bar.upgraded(to: 1_000_000, rate: 1_000_000, at: .ms(0))
+        bar.downgraded(from: 1_000_000, at: .ms(1_000))
+        #expect(bar.limit(atRate: 1_000_000, bottleneck: 1_199_999, at: .ms(2_000)) == 850_000)
+        #expect(bar.limit(atRate: 1_000_000, bottleneck: 1_200_000, at: .ms(2_000)) == nil)
+    }
 }

@@ -49,11 +49,13 @@ package struct LayerAllocator: Sendable {
     ///   - requests: all of the receiver's video slots when the rate is limited; else those that changed suffice.
     ///   - rate: for video, without the share of audio.
     ///   - carried: bit/s for video that the path is known to carry and no more; `nil` while that is not known.
+    ///   - bottleneck: bit/s for video beyond which no upgrade is tried; `nil` where the rate says enough.
     ///   - isGuess: nothing is known of the path. A slot begins with the lowest simulcast layer then, whose key frame is small.
     package mutating func allocate(
         _ requests: [LayerRequest],
         rate: ReceiverRate,
         carried: Int? = nil,
+        bottleneck: Int? = nil,
         isGuess: Bool = false,
         at now: Instant
     ) -> LayerAllocation {
@@ -72,7 +74,7 @@ package struct LayerAllocator: Sendable {
         division.carried = carried
         division.divide(rate, over: slots.count, into: &affordable)
         let isShort = downgrade(rate, at: now)
-        planUpgrades(rate, at: now)
+        planUpgrades(rate, bottleneck, at: now)
         if !isShort { upgrade(requests, rate, isGuess: isGuess, at: now) }
         return settle(requests, rate, at: now)
     }
@@ -163,8 +165,8 @@ package struct LayerAllocator: Sendable {
         return cost + max(mayHaveSmallRoom ? min(usual, small) : usual, Self.roomMin)
     }
 
-    private mutating func planUpgrades(_ rate: Int, at now: Instant) {
-        let limit = bar.limit(atRate: rate, at: now) ?? .max
+    private mutating func planUpgrades(_ rate: Int, _ bottleneck: Int?, at now: Instant) {
+        let limit = min(bar.limit(atRate: rate, bottleneck: bottleneck, at: now) ?? .max, bottleneck ?? .max)
         division.divide(min(upgradeBudget(rate), limit), over: slots.count, into: &upgrades)
         division.divide(min(upgradeBudget(proven.rate), limit), over: slots.count, into: &provenUpgrades)
     }

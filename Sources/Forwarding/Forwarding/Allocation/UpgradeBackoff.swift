@@ -39,9 +39,11 @@ struct UpgradeBackoff: Sendable {
     }
 
     /// The highest cost that an upgrade may reach now at a rate; `nil` without a limit.
-    func limit(atRate rate: Int, at now: Instant) -> Int? {
+    /// - Parameter bottleneck: what the path's bottleneck carries, bit/s; `nil` while that is not known.
+    func limit(atRate rate: Int, bottleneck: Int? = nil, at now: Instant) -> Int? {
         guard let until, now < until, let failed, Double(rate) < Double(failed.rate) * Self.changedFactor
         else { return nil }
+        if let bottleneck, Double(bottleneck) >= Double(failed.cost) * Self.changedFactor { return nil }
         return Int(Double(failed.cost) * Self.allowedPart)
     }
 

@@ -48,6 +48,7 @@ extension Peer {
             layerRequests,
             rate: .limited(bitsPerSecond: max(rate - audio, 0)),
             carried: sendRate.carried.map { max($0 - audio, 0) },
+            bottleneck: sendRate.triedMax.map { max($0 - audio, 0) },
             isGuess: sendRate.isGuess,
             at: now
         )

@@ -231,8 +231,13 @@ final class SendRate {
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
     func setUpgrade(_ bitsPerSecond: Int?) {
-        unsafe controller?.pointee.setUpgrade(bitsPerSecond.map(Double.init), upgradeMeans)
+        let isPossible = bitsPerSecond.map { rate in triedMax.map { rate <= $0 } ?? true } ?? false
+        unsafe controller?.pointee.setUpgrade(isPossible ? bitsPerSecond.map(Double.init) : nil, upgradeMeans)
     }
+
+    /// Bit/s above which no layers are tried, because pairs of packets tell that the bottleneck carries no more; `nil` while they do
+    /// not agree, and where a probe asks the path itself. A trial that fails is a freeze (case No RTX of the server's scorecard).
+    var triedMax: Int? { upgradeMeans == .trial ? decision.bottleneckRate.map { Int(clamping: $0) } : nil }
 
     /// Sets what the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     func setMaximum(_ bitsPerSecond: Int?, at now: Instant) {
