@@ -160,14 +160,11 @@ final class SendRate {
     /// The target rate is made of reports, and not a guess.
     private var isEstimated: Bool { feedback != .none }
 
-    /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. What
-    /// a queue loses is repaired once: copies would make it longer. Once it turns out that the rate makes the loss, the rate is the
-    /// limit.
+    /// Retransmissions leave more than once: the path loses so much that it loses them, too, and it has room for their copies. Once
+    /// it turns out that the rate makes the loss, the rate is the limit.
     var copiesRetransmissions: Bool {
-        max(decision.inherentLoss, decision.lossRatio) >= Self.copiedLossMin && decision.limit == .demand
-            && decision.phase == .steady && decision.queueMS < Self.copiedQueueMaxMS
+        max(decision.inherentLoss, decision.lossRatio) >= Self.copiedLossMin && decision.limit == .demand && !isDraining
     }
-    private static let copiedQueueMaxMS = 30.0
     private static let copiedLossMin = 0.01
 
     /// How long packets wait on the path, as far as that is known.
