@@ -22,7 +22,7 @@ struct LossTest: ~Copyable, Sendable {
     /// What the test asks of the rate.
     enum Advice: Equatable {
         case none
-        /// A test begins: more is sent, and ``raised(isCarried:)`` tells what arrived of it.
+        /// A test begins: more is sent, and ``raised(isCarried:at:)`` tells what arrived of it.
         case raise
         /// A test begins: less is sent.
         case lower
@@ -107,10 +107,12 @@ struct LossTest: ~Copyable, Sendable {
     /// - Parameter isCarried: whether no larger share of them was lost.
     mutating func raised(isCarried: Bool, at now: Int64) {
         raisedAt = nil
-        isRaiseRefuted = !isCarried
-        guard isCarried else { return }
-        learn(ratio)
-        heldUntil = now &+ Self.pause
+        if isCarried {
+            learn(ratio)
+            heldUntil = now &+ Self.pause
+        } else {
+            isRaiseRefuted = true
+        }
     }
 
     private mutating func learn(_ share: Double) {
@@ -178,8 +180,7 @@ struct LossTest: ~Copyable, Sendable {
         }
         if let raisedAt {
             guard now &- raisedAt > Self.raisedMax &+ roundTrip else { return .none }
-            self.raisedAt = nil
-            isRaiseRefuted = true
+            raised(isCarried: false, at: now)
         }
         if ratio > inherent + noise + Self.margin, now > heldUntil, now % Self.period < Self.startSpan {
             if canRaise, !isRaiseRefuted, ratio < Self.inherentMax {

@@ -132,6 +132,7 @@ extension AdaptationCase {
     static let proven: [AdaptationCase] = {
         let names = [
             "S1 0.6 100", "S1 5 100", "S5", "S8", "Dip 1.2", "Return 0.6", "Return 0.8", "Return of 720p", "Outage",
+            "Bursts 5",
         ]
         return tested.filter { names.contains($0.name) }
     }()

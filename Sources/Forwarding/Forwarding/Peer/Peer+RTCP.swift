@@ -101,7 +101,7 @@ extension Peer {
         core.counters.nacksReceived &+= 1
         guard let media = packet.mediaSSRC, let slot = slotTable.slot(media), mayRepair(at: now) else { return }
         let turn = core.makeTurn(at: now)
-        guard sendRate?.copiesRetransmissions != true else {
+        if sendRate?.copiesRetransmissions == true {
             return retransmitWithCopies(packet, of: slot, &budget, turn, into: batch)
         }
         var lost = packet.makeLostSequenceCursor()

@@ -29,7 +29,7 @@ extension Peer {
     func sendWaiting(at now: Instant, into batch: DatagramBatch) {
         let egress = transport.egress
         let turn = core.makeTurn(at: now)
-        _ = sendProbe(turn, into: batch)
+        sendProbe(turn, into: batch)
         sendRetransmissionCopies(turn, into: batch)
         while let packet = egress.waiting.first {
             guard let slot = slotTable.slot(packet.slot), let stream = core.streams[packet.stream] else {
@@ -63,7 +63,7 @@ extension Peer {
     func removeWaiting(of slot: SSRC) {
         guard !transport.egress.waiting.isEmpty else { return }
         transport.egress.removeWaiting(of: slot)
-        if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: otherSendTime) }
+        scheduleOtherSends()
     }
 
     /// When something leaves that does not wait for the policy.
@@ -72,7 +72,11 @@ extension Peer {
     /// Has a packet that was sent again leave once more.
     func copyLater(_ number: SequenceNumber, of slot: SendSlot, at now: Instant) {
         retransmissionCopies.append(number, of: slot.parameters.ssrc, at: now)
-        // While packets wait, they are looked at sooner.
+        scheduleOtherSends()
+    }
+
+    /// While packets wait, all that is due is looked at with them.
+    private func scheduleOtherSends() {
         if transport.egress.waiting.isEmpty { core.schedule.setSendTime(of: id, to: otherSendTime) }
     }
 

@@ -247,10 +247,8 @@ extension Peer {
     // MARK: - Probes
 
     /// Sends what is due of the probe cluster under way. The media that leave meanwhile are a part of it.
-    /// - Returns: when the next packets of it are due; `nil` when it is complete.
-    func sendProbe(_ turn: SendTurn, into batch: DatagramBatch) -> Instant? {
-        guard var progress = probe else { return nil }
-        guard turn.now >= progress.nextAt else { return progress.nextAt }
+    func sendProbe(_ turn: SendTurn, into batch: DatagramBatch) {
+        guard var progress = probe, turn.now >= progress.nextAt else { return }
         let egress = transport.egress
         let due = progress.bytesDue(at: turn.now + Self.probeStep)
         let slot = slots.first { $0.canProbe && $0.packetsSent > 0 } ?? slots.first(where: \.canProbe)
@@ -266,7 +264,6 @@ extension Peer {
         let isGivenUp = slot == nil || turn.now - progress.startedAt > Self.probeTimeMax
         probe = isGivenUp || progress.isComplete ? nil : progress
         if probe == nil { egress.cluster = 0 }
-        return probe?.nextAt
     }
 }
 

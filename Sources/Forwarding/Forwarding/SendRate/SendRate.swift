@@ -228,8 +228,8 @@ final class SendRate {
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
     func setUpgrade(_ bitsPerSecond: Int?) {
-        let isPossible = bitsPerSecond.map { rate in triedMax.map { rate <= $0 } ?? true } ?? false
-        unsafe controller?.pointee.setUpgrade(isPossible ? bitsPerSecond.map(Double.init) : nil, upgradeMeans)
+        let rate = bitsPerSecond.flatMap { $0 <= triedMax ?? .max ? Double($0) : nil }
+        unsafe controller?.pointee.setUpgrade(rate, upgradeMeans)
     }
 
     /// Bit/s above which no layers are tried, because pairs of packets tell that the bottleneck carries no more; `nil` while they do

@@ -16,9 +16,7 @@ extension SendSlot {
     var canProbe: Bool { retransmitter.rtxStream != nil && hasPacketsForProbes }
 
     /// Whether there is a stream for the packets of probes once the peer is connected.
-    var hasPacketsForProbes: Bool {
-        parameters.kind == .video && parameters.rtxSSRC != nil && rtxPayloadType != nil
-    }
+    var hasPacketsForProbes: Bool { sendsRTX && rtxPayloadType != nil }
 
     /// Whether the peer reports on the slot's packets.
     var isReported: Bool { unsafe state.pointee.extensions.numbering != .none }
