@@ -124,6 +124,7 @@ let package = Package(
         library("CSQLite", pkgConfig: "sqlite3", package: "libsqlite3-dev"),
         .target(name: "CDatagram", path: "Sources/System/CDatagram"),
         .target(name: "CIPSecMB", path: "Sources/System/CIPSecMB"),
+        .target(name: "CPrefetch", path: "Sources/System/CPrefetch"),
 
         module("Protocols/Wire"),
         module("Protocols/ICE", ["Wire"]),
@@ -136,13 +137,13 @@ let package = Package(
         module("Protocols/Signatures", ["COpenSSL"]),
         module("Protocols/Deflate", ["CZlib"]),
         module("Protocols/JSON"),
-        module("CongestionControl", ["Wire"]),
+        module("CongestionControl", ["Wire", "CPrefetch"]),
         module("Metrics/Metrics"),
         module("Forwarding/MediaTypes", ["Wire"]),
         module("Forwarding/Negotiation", ["Wire", "MediaTypes"]),
         module(
             "Forwarding/Forwarding",
-            ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes"]
+            ["Wire", "ICE", "TURN", "DTLS", "SRTP", "SCTP", "CongestionControl", "MediaTypes", "CPrefetch"]
         ),
         module("EventLoop", ["Wire", "CUV", "CDatagram"]),
         module(
@@ -481,7 +482,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
         "Ayame", "TestSupport",
-        "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB",
+        "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB", "CPrefetch",
     ]
     package.dependencies = []
     package.targets.removeAll { !cores.contains($0.name) }

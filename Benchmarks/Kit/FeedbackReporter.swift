@@ -31,7 +31,7 @@ struct FeedbackReporter {
             let number = TransportSequenceNumber(rawValue: next)
             next &+= 1
             guard let packet = egress.sentPacket(number) else { continue }
-            let sentAt = Instant(nanoseconds: Int64(packet.sentAtMicroseconds) * 1_000)
+            let sentAt = Instant(nanoseconds: Int64(packet.sentAt) * 1_000)
             let transmission = Interval(nanoseconds: Int64(packet.bytes) * Self.nanosecondsPerByte)
             lastArrivedAt = max(sentAt + Self.delay, lastArrivedAt) + transmission
             generator.received(number, at: lastArrivedAt)

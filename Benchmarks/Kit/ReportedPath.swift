@@ -19,7 +19,7 @@ final class ReportedPath {
     @exclusivity(unchecked) private var controller = SendController(at: 0)
     @exclusivity(unchecked) private var report = FeedbackReport()
     @exclusivity(unchecked) private var records = ContiguousArray(
-        repeating: SentPacketRecord(sentAt: 0, bytes: 0),
+        repeating: SentPacket(sentAt: 0, bytes: 0),
         count: ReportedPath.capacity
     )
     private let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 2_048, alignment: 64)
@@ -35,9 +35,9 @@ final class ReportedPath {
         for index in 0..<Self.packetsPerReport {
             unsafe count += 1
             let sentAt = now + Int64(index / 10) * 20_000
-            unsafe records[Int(newest) & (Self.capacity - 1)] = SentPacketRecord(
+            unsafe records[Int(newest) & (Self.capacity - 1)] = SentPacket(
                 sentAt: UInt32(truncatingIfNeeded: sentAt),
-                bytes: UInt16(Self.packetBytes)
+                bytes: Self.packetBytes
             )
             unsafe controller.packetSent(bytes: Self.packetBytes, at: sentAt)
             freeAt = max(freeAt, sentAt + Self.delay) + Int64(Self.packetBytes) * 8 / 10
@@ -55,7 +55,7 @@ final class ReportedPath {
         unsafe length = report.count
     }
 
-    func record(_ number: Int64) -> SentPacketRecord? {
+    func record(_ number: Int64) -> SentPacket? {
         number > newest - Int64(Self.capacity) && number > 0 ? unsafe records[Int(number) & (Self.capacity - 1)] : nil
     }
 

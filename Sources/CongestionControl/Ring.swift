@@ -1,3 +1,5 @@
+import CPrefetch
+
 /// A queue of bounded length in memory that is allocated once; adding to a full one drops the oldest element.
 ///
 /// It is never copied, so that a change need not ask whether it is the only owner of its memory.
@@ -27,6 +29,17 @@ struct Ring<Element: BitwiseCopyable & Sendable>: ~Copyable, @unchecked Sendable
     subscript(_ index: Int) -> Element {
         get { unsafe place(index).pointee }
         set { unsafe place(index).pointee = newValue }
+    }
+
+    /// Asks for what a report changes: all of a short ring, the ends of a long one.
+    func prefetch() {
+        let bytes = (mask + 1) * MemoryLayout<Element>.stride
+        if bytes <= 512 {
+            unsafe nagare_prefetch(storage, bytes)
+        } else {
+            unsafe nagare_prefetch(place(0), 1)
+            unsafe nagare_prefetch(place(max(count - 1, 0)), 1)
+        }
     }
 
     mutating func append(_ element: Element) {

@@ -139,10 +139,16 @@ package struct SendController: ~Copyable, Sendable {
     // MARK: - Events
 
     /// Takes a packet that leaves.
-    package mutating func packetSent(bytes: Int, at now: Int64) {
+    package mutating func packetSent(bytes: Int, at now: Int64) { packetsSent(bytes: bytes, last: bytes, at: now) }
+
+    /// Takes packets that leave at one instant.
+    /// - Parameters:
+    ///   - bytes: of all of them.
+    ///   - last: of the last one.
+    package mutating func packetsSent(bytes: Int, last: Int, at now: Int64) {
         silence.packetSent(at: now)
         receiver.packetSent(at: now)
-        path.packetSent(bytes: bytes, at: now)
+        path.packetsSent(bytes: bytes, last: last, at: now)
     }
 
     /// Takes what all the media together would send.
@@ -226,6 +232,12 @@ package struct SendController: ~Copyable, Sendable {
         (target, triedRate) = (raised, raised)
     }
 
+    /// Asks for the memory that a report changes, beside the controller itself.
+    package func prefetch() {
+        path.prefetch()
+        loss.prefetch()
+    }
+
     /// Takes a tick; one each 25 ms.
     package mutating func handleTimeout(at now: Int64) {
         planUpgrade(at: now)
@@ -244,13 +256,16 @@ package struct SendController: ~Copyable, Sendable {
         let now = report.arrivedAt
         scalable.addLateMarks(report.lateMarks)
         var hasArrival = false
+        let isProbing = probes.isUnderWay
         for packet in report.packets {
             loss.add(packet)
             guard packet.isReceived else { continue }
             hasArrival = true
-            ecn.add(packet)
-            scalable.add(packet)
-            probes.add(packet, jitterMS: path.queue.jitterMS)
+            if packet.ecn != nil {
+                ecn.add(packet)
+                scalable.add(packet)
+            }
+            if isProbing { probes.add(packet, jitterMS: path.queue.jitterMS) }
         }
         // A report that says nothing new, or of lost packets only, is like none.
         guard hasArrival else { return }

@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// A sender of two streams, 2 and 3, whose packets alternate; number n of all packets has the RTP sequence number n / 2.
-private struct Sender {
+private struct Sender: ~Copyable {
     static let now: Int64 = 5_000_000_000
 
     var reader = CongestionControlFeedbackReader()
@@ -42,12 +42,12 @@ private struct Sender {
         reader.read(feedback, newest: newest, at: Self.now, into: &report) { ssrc, sequence in
             let number = Int64(sequence.rawValue) * 2 + Int64(ssrc.rawValue) - 2
             guard number <= newest, (2...3).contains(ssrc.rawValue) else { return nil }
-            let record = SentPacketRecord(
+            let packet = SentPacket(
                 sentAt: UInt32(truncatingIfNeeded: Self.now - 1_000_000),
                 bytes: 1_000,
-                purpose: repeated.contains(number) ? .repeated : .video
+                kind: repeated.contains(number) ? .repeated : .media
             )
-            return (number, record)
+            return (number, packet)
         }
         return report.packets.filter(\.isReceived).map(\.sequence)
     }

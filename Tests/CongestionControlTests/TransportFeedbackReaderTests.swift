@@ -4,7 +4,7 @@ import Testing
 import Wire
 
 /// A sender that has sent packets with these numbers, a millisecond apart, and reads reports about them.
-private struct Sender {
+private struct Sender: ~Copyable {
     /// When the packet with number 0 left, in microseconds.
     static let start: Int64 = 5_000_000_000
 
@@ -33,10 +33,10 @@ private struct Sender {
         let (sent, repeated) = (sent, repeated)
         reader.read(feedback, newest: sent.upperBound, at: now, into: &report) { number in
             guard sent.contains(number) else { return nil }
-            return SentPacketRecord(
+            return SentPacket(
                 sentAt: UInt32(truncatingIfNeeded: Self.sentAt(number)),
                 bytes: 1_000,
-                purpose: repeated.contains(number) ? .repeated : .video,
+                kind: repeated.contains(number) ? .repeated : .media,
                 cluster: 3
             )
         }

@@ -160,7 +160,7 @@ final class Testbed {
 
     // MARK: - Sending
 
-    private func send(_ index: Int, bytes: Int, purpose: PacketResult.Purpose, cluster: UInt8 = 0) {
+    private func send(_ index: Int, bytes: Int, purpose: Flow.Purpose, cluster: UInt8 = 0) {
         var packet = Packet(source: .flow(index), sequence: flows[index].records.count, bytes: bytes)
         var record = Flow.Record(purpose: purpose, bytes: bytes, cluster: cluster, sentAt: now)
         record.isMarked = flows[index].settings.usesECN && flows[index].controller.marksPackets

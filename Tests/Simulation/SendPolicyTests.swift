@@ -1,4 +1,5 @@
 import Client
+import CongestionControl
 import MediaTypes
 import Negotiation
 import Testing
@@ -37,7 +38,7 @@ import Wire
         #expect(Int(left) >= waited)
         for step in 0..<UInt16(waited) {
             let packet = egress.sentPacket(TransportSequenceNumber(rawValue: number &+ step))
-            #expect(packet?.sentAtMicroseconds ?? 0 >= SentPacket.microseconds(release), "\(step)")
+            #expect(packet?.sentAt ?? 0 >= SentPacketRing.microseconds(release), "\(step)")
             #expect(packet?.kind == .media, "\(step)")
         }
         world.run(for: .seconds(1))

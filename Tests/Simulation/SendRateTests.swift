@@ -120,6 +120,8 @@ import Wire
         for _ in 0..<40 {
             world.run(for: .milliseconds(50))
             #expect(sendRate.nextDeadline - world.now > .milliseconds(20))
+            // No wake-up is left of a tick that a report has put off.
+            #expect(peer.turn.wakesAt == peer.nextDeadline)
         }
         world.network.conditions[viewer.address]?.outages = [world.now..<(world.now + .seconds(20))]
         world.run(for: .seconds(1))

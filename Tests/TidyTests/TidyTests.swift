@@ -18,7 +18,8 @@ import Testing
     static let libraryOwners: [String: Set<String>] = [
         "CUV": ["EventLoop"], "CDatagram": ["EventLoop"],
         "COpenSSL": ["OpenSSLBuffers", "DTLS", "TLS", "SRTP", "Signatures"],
-        "CSRTP": ["SRTP"], "CIPSecMB": ["SRTP"], "CZlib": ["Deflate"],
+        "CSRTP": ["SRTP"], "CIPSecMB": ["SRTP"], "CPrefetch": ["CongestionControl", "Forwarding"],
+        "CZlib": ["Deflate"],
         "CHiredis": ["Cluster"], "CSQLite": ["History"],
     ]
 

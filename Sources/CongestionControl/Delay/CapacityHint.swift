@@ -35,6 +35,8 @@ struct CapacityHint: ~Copyable, Sendable {
     /// Whether nearly all pairs agree: not on a path with jitter, or one that reorders packets.
     private(set) var isAgreed = false
 
+    func prefetch() { samples.prefetch() }
+
     /// Takes a received packet; packets come in the order of their numbers.
     mutating func add(_ packet: PacketResult) {
         defer {

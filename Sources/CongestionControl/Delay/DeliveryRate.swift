@@ -20,6 +20,8 @@ struct DeliveryRate: ~Copyable, Sendable {
     /// Of the groups after the first one.
     private var gaps: Int64 = 0
 
+    func prefetch() { groups.prefetch() }
+
     /// Takes a received packet.
     /// - Parameter followsGap: whether no report tells about the packets before it: the time until it does not count.
     mutating func add(_ packet: PacketResult, followsGap: Bool = false) {

@@ -67,7 +67,14 @@ struct PathMeter: ~Copyable, Sendable {
     /// The queue in milliseconds that the law of control aims at.
     var goalMS: Double { DelayController.goalMS(delivered: delivered, link: likelyLink) }
 
-    mutating func packetSent(bytes: Int, at now: Int64) { sent.add(bytes, at: now) }
+    mutating func packetsSent(bytes: Int, last: Int, at now: Int64) { sent.add(bytes, last: last, at: now) }
+
+    func prefetch() {
+        queue.prefetch()
+        sent.prefetch()
+        delivery.prefetch()
+        capacity.prefetch()
+    }
 
     /// Takes the standing delay as the path's own.
     mutating func acceptDelay() { queue.acceptAsBase(leaving: 1) }

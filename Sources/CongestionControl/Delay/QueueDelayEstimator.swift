@@ -36,6 +36,11 @@ struct QueueDelayEstimator: ~Copyable, Sendable {
     private var burstSentAt = Int64.min / 2
     private var lastSentAt = Int64.min / 2
 
+    func prefetch() {
+        bursts.prefetch()
+        bases.prefetch()
+    }
+
     /// Takes a received packet; packets come in the order of their numbers.
     mutating func add(_ packet: PacketResult) {
         let begins =

@@ -20,17 +20,20 @@ struct SentRate: ~Copyable, Sendable {
     /// The highest rate of the last seconds, fading.
     private(set) var peak = 0.0
 
-    mutating func add(_ count: Int, at now: Int64) {
+    func prefetch() { recent.prefetch() }
+
+    /// Takes packets that left at one instant, as those of a turn do.
+    /// - Parameter last: bytes of the last one of them.
+    mutating func add(_ count: Int, last: Int, at now: Int64) {
         bytes += count
-        // The packets of a turn leave at one instant.
         if now == updatedAt { recent[recent.count - 1].bytes += count } else { advance(to: now, count) }
         // After a pause as long as the span it is the start again.
         let startedAt = recent.count > 1 || bytes > count ? startedAt ?? now : now
         self.startedAt = startedAt
         let span = min(max(now &- startedAt, Self.spanMin), Self.binLength * Self.bins)
-        // At the start the span ends with this packet.
+        // At the start the span ends with the last packet.
         let isStart = now &- startedAt < Self.binLength * Self.bins
-        let inSpan = isStart ? bytes - count : bytes
+        let inSpan = isStart ? bytes - last : bytes
         let rate = Double(inSpan) * 8e6 / Double(span)
         peak = max(peak, rate, Double(bytes) * 8e6 / Double(Self.binLength * Self.bins))
     }

@@ -4,9 +4,9 @@ package import Wire
 ///
 /// The peer names packets by stream and RTP sequence number; the sender knows the number that it counted the packet with among
 /// those of all streams. The peer may lie: a packet counts only if it was sent, and once.
-package struct CongestionControlFeedbackReader: Sendable {
+package struct CongestionControlFeedbackReader: ~Copyable, Sendable {
     /// A packet that was sent: its number among those of all streams, without wraps, and its record.
-    package typealias Sent = (number: Int64, record: SentPacketRecord)
+    package typealias Sent = (number: Int64, packet: SentPacket)
 
     /// Bytes of the IP and UDP headers that each packet has on the wire: 28 with IPv4, 48 with IPv6.
     package var headerBytes: Int
@@ -51,7 +51,7 @@ package struct CongestionControlFeedbackReader: Sendable {
                 continue
             }
             let isMarked = status.ecn == .congestionExperienced && reported.mark(sent.number)
-            let isReceived = status.arrival != .lost && sent.record.purpose != .repeated
+            let isReceived = status.arrival != .lost && sent.packet.kind != .repeated
             guard let news = reported.update(sent.number, isReceived: isReceived) else {
                 // Of several copies of a packet the mark counts (RFC 8888 §3.1).
                 if isMarked { report.lateMarks += 1 }
@@ -67,7 +67,7 @@ package struct CongestionControlFeedbackReader: Sendable {
             }
             report.packets.append(
                 PacketResult(
-                    sent.record,
+                    sent.packet,
                     sequence: sent.number,
                     arrivedAt: arrivedAt,
                     wasReportedLost: news == .receivedAfterLoss,

@@ -2,14 +2,6 @@ package import Wire
 
 /// What a sender knows of one packet after feedback: when it left, and when it arrived, if it did.
 package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
-    /// What a packet was sent for.
-    package enum Purpose: UInt8, BitwiseCopyable, Sendable {
-        case audio, video, retransmission, padding
-        /// Media that left a second time under the same number. It counts as lost whenever it is reported: nobody knows which of the
-        /// two arrived (Karn's rule, RFC 6298 §3).
-        case repeated
-    }
-
     /// The transport-wide sequence number without its wraps.
     package var sequence: Int64
     /// Microseconds of the sender's clock.
@@ -18,7 +10,6 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
     package var arrivedAt: Int64
     /// Bytes on the wire, from the IP header on.
     package var bytes: Int
-    package var purpose: Purpose
     /// The probe cluster that the packet belongs to; 0 for none.
     package var cluster: UInt8
     package var isReceived: Bool
@@ -32,7 +23,6 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
         sentAt: Int64,
         arrivedAt: Int64?,
         bytes: Int,
-        purpose: Purpose = .video,
         cluster: UInt8 = 0,
         wasReportedLost: Bool = false,
         ecn: ECNCodepoint? = nil
@@ -41,10 +31,35 @@ package struct PacketResult: BitwiseCopyable, Equatable, Sendable {
         self.sentAt = sentAt
         self.arrivedAt = arrivedAt ?? 0
         self.bytes = bytes
-        self.purpose = purpose
         self.cluster = cluster
         isReceived = arrivedAt != nil
         self.wasReportedLost = wasReportedLost
         self.ecn = ecn
+    }
+}
+
+extension PacketResult {
+    /// - Parameters:
+    ///   - headerBytes: bytes of the IP and UDP headers.
+    ///   - now: when the report arrived, in microseconds of the sender's clock; the packet left within 71 minutes before it.
+    init(
+        _ packet: SentPacket,
+        sequence: Int64,
+        arrivedAt: Int64?,
+        wasReportedLost: Bool,
+        ecn: ECNCodepoint? = nil,
+        headerBytes: Int,
+        at now: Int64
+    ) {
+        let age = UInt32(truncatingIfNeeded: now) &- packet.sentAt
+        self.init(
+            sequence: sequence,
+            sentAt: now &- Int64(age),
+            arrivedAt: arrivedAt,
+            bytes: Int(packet.bytes) + headerBytes,
+            cluster: packet.cluster,
+            wasReportedLost: wasReportedLost,
+            ecn: ecn
+        )
     }
 }

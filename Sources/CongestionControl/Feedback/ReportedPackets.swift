@@ -1,6 +1,9 @@
+import CPrefetch
+
 /// Remembers which of the last packets were reported, so that a report that repeats or contradicts an earlier one gives nothing
 /// twice.
-struct ReportedPackets: Sendable {
+@safe
+struct ReportedPackets: ~Copyable, @unchecked Sendable {
     /// What a status says that earlier ones did not.
     enum News: Equatable {
         case lost, received
@@ -9,7 +12,7 @@ struct ReportedPackets: Sendable {
     }
 
     /// What is known of 64 numbers in a row, a bit for each.
-    private struct Word {
+    private struct Word: BitwiseCopyable {
         var received: UInt64 = 0
         var lost: UInt64 = 0
         var marked: UInt64 = 0
@@ -18,7 +21,7 @@ struct ReportedPackets: Sendable {
     /// How many of the last numbers are known; a power of two.
     let capacity: Int
     /// By number modulo `capacity`. The memory is allocated with the first report.
-    private var words: ContiguousArray<Word> = []
+    private var words: UnsafeMutablePointer<Word>?
     /// The newest number that was sent, without wraps.
     private(set) var newest: Int64 = -1
     /// Numbers below are those of an earlier path.
@@ -29,10 +32,14 @@ struct ReportedPackets: Sendable {
         self.capacity = capacity
     }
 
+    deinit { unsafe words?.deallocate() }
+
     /// Makes room for numbers that were sent since the report before.
     mutating func advance(to newest: Int64) {
-        if words.isEmpty {
-            words = ContiguousArray(repeating: Word(), count: capacity / 64)
+        guard let words = unsafe words else {
+            let memory = UnsafeMutablePointer<Word>.allocate(capacity: capacity / 64)
+            unsafe memory.initialize(repeating: Word(), count: capacity / 64)
+            unsafe words = memory
             self.newest = newest
             return
         }
@@ -42,11 +49,19 @@ struct ReportedPackets: Sendable {
             let (word, bit) = place(number)
             let count = min(64 - (number & 63), newest &- number &+ 1)
             let bits = count == 64 ? UInt64.max : ((1 << UInt64(count)) &- 1) &* bit
-            let kept = words[word]
-            words[word] = Word(received: kept.received & ~bits, lost: kept.lost & ~bits, marked: kept.marked & ~bits)
+            let kept = unsafe words[word]
+            unsafe words[word] = Word(
+                received: kept.received & ~bits,
+                lost: kept.lost & ~bits,
+                marked: kept.marked & ~bits
+            )
             number &+= count
         }
         self.newest = max(self.newest, newest)
+    }
+
+    func prefetch() {
+        if let words = unsafe words { unsafe nagare_prefetch(words + place(newest).word, 1) }
     }
 
     /// Takes no more reports about packets sent so far.
@@ -60,15 +75,15 @@ struct ReportedPackets: Sendable {
     /// - Precondition: `contains(number)`.
     /// - Returns: what is new; `nil` when nothing is.
     mutating func update(_ number: Int64, isReceived: Bool) -> News? {
-        let (word, bit) = place(number)
-        let known = words[word]
-        guard known.received & bit == 0 else { return nil }
-        let wasLost = known.lost & bit != 0
+        let (index, bit) = place(number)
+        guard let word = unsafe words.map({ unsafe $0 + index }), unsafe word.pointee.received & bit == 0
+        else { return nil }
+        let wasLost = unsafe word.pointee.lost & bit != 0
         if isReceived {
-            words[word].received = known.received | bit
+            unsafe word.pointee.received |= bit
             return wasLost ? .receivedAfterLoss : .received
         }
-        words[word].lost = known.lost | bit
+        unsafe word.pointee.lost |= bit
         return wasLost ? nil : .lost
     }
 
@@ -76,9 +91,10 @@ struct ReportedPackets: Sendable {
     /// - Precondition: `contains(number)`.
     /// - Returns: whether no report before said so.
     mutating func mark(_ number: Int64) -> Bool {
-        let (word, bit) = place(number)
-        guard words[word].marked & bit == 0 else { return false }
-        words[word].marked |= bit
+        let (index, bit) = place(number)
+        guard let word = unsafe words.map({ unsafe $0 + index }), unsafe word.pointee.marked & bit == 0
+        else { return false }
+        unsafe word.pointee.marked |= bit
         return true
     }
 

@@ -4,7 +4,7 @@ package import Wire
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
 ///
 /// The peer may lie: a packet counts only if it was sent, and once. Reports may be lost, repeated and out of order.
-package struct TransportFeedbackReader: Sendable {
+package struct TransportFeedbackReader: ~Copyable, Sendable {
     /// Statuses taken from one report at most.
     package static let statusesMax = 8_192
     private static let tickUS: Int64 = 250
@@ -29,18 +29,21 @@ package struct TransportFeedbackReader: Sendable {
     /// - Parameter newest: the newest number that was sent, without its wraps.
     package mutating func pathChanged(newest: Int64) { reported.forget(through: newest) }
 
+    /// Asks for what a report changes.
+    package func prefetch() { reported.prefetch() }
+
     /// Reads one report.
     /// - Parameters:
     ///   - newest: the newest number that was sent, without its wraps.
     ///   - now: microseconds of the sender's clock.
     ///   - report: receives what is new.
-    ///   - record: finds the record of a number; `nil` when none was sent with it, or its record is gone.
+    ///   - sent: finds the packet with a number; `nil` when none was sent with it, or its record is gone.
     package mutating func read(
         _ feedback: TransportFeedbackCursor,
         newest: Int64,
         at now: Int64,
         into report: inout FeedbackReport,
-        record: (Int64) -> SentPacketRecord?
+        sent: (Int64) -> SentPacket?
     ) {
         report.begin(at: now)
         report.lostReports = missed(before: feedback.feedbackCount)
@@ -52,15 +55,15 @@ package struct TransportFeedbackReader: Sendable {
             taken += 1
             let age = UInt16(truncatingIfNeeded: newest) &- status.sequence.rawValue
             let number = newest &- Int64(age)
-            guard reported.contains(number), let record = record(number) else {
+            guard reported.contains(number), let packet = sent(number) else {
                 report.unknownPackets += 1
                 continue
             }
-            let isReceived = status.arrivalTicks != nil && record.purpose != .repeated
+            let isReceived = status.arrivalTicks != nil && packet.kind != .repeated
             guard let news = reported.update(number, isReceived: isReceived) else { continue }
             report.packets.append(
                 PacketResult(
-                    record,
+                    packet,
                     sequence: number,
                     arrivedAt: isReceived ? status.arrivalTicks.map { (reference &+ Int64($0)) &* Self.tickUS } : nil,
                     wasReportedLost: news == .receivedAfterLoss,

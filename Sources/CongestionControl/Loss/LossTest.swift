@@ -80,6 +80,8 @@ struct LossTest: ~Copyable, Sendable {
     /// Whether a test sends more.
     var isRaised: Bool { raisedAt != nil }
 
+    func prefetch() { bins.prefetch() }
+
     /// Takes a packet of a report, received or lost.
     mutating func add(_ packet: PacketResult) {
         if packet.isReceived { newestSentAt = max(newestSentAt, packet.sentAt) }

@@ -63,6 +63,9 @@ struct ProbePlanner: Sendable {
     /// Whether no cluster is under way or planned.
     var isIdle: Bool { pending == nil && outstanding == nil && waiting == nil }
 
+    /// Whether reports may tell of a cluster.
+    var isUnderWay: Bool { outstanding != nil }
+
     /// Plans a cluster that begins at the next tick, in place of one under way.
     mutating func planNext(_ rate: Double, durationUS: Double = ProbeCluster.durationUS) {
         if isEnabled { waiting = (rate, durationUS) }

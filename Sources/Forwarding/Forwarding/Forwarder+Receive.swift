@@ -157,9 +157,11 @@ extension Forwarder {
         at now: Instant,
         into batch: DatagramBatch
     ) -> DropReason? {
+        let isRTCP = RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length))
+        if isRTCP, RTCPPacketView.reportsArrivals(datagram.bytes) { peer.prefetchReport() }
         guard peer.isConnected else { return .notSecured }
         do {
-            if RTPPacketView.isRTCP(datagram.bytes.extracting(0..<length)) {
+            if isRTCP {
                 try peer.receivedRTCP(&datagram, length: length, at: now, into: batch)
             } else {
                 try peer.receivedRTP(&datagram, length: length, core: self, at: now, into: batch)

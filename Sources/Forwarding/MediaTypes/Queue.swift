@@ -1,25 +1,25 @@
 /// A first-in first-out queue. An element is freed when it leaves, not when the queue's array is made anew: what waits here may
 /// hold credit of its sender.
-package struct Queue<Element> {
+public struct Queue<Element> {
     /// Places of removed elements that an array may have before it is cut, and the most that an empty one keeps.
     @inlinable static var placesMax: Int { 64 }
 
     @usableFromInline var elements: [Element?] = []
     @usableFromInline var head = 0
 
-    @inlinable package init() {}
+    @inlinable public init() {}
 
-    @inlinable package var count: Int { elements.count - head }
-    @inlinable package var isEmpty: Bool { head == elements.count }
-    @inlinable package var first: Element? { head < elements.count ? elements[head] : nil }
+    @inlinable public var count: Int { elements.count - head }
+    @inlinable public var isEmpty: Bool { head == elements.count }
+    @inlinable public var first: Element? { head < elements.count ? elements[head] : nil }
 
-    @inlinable package mutating func append(_ element: Element) { elements.append(element) }
+    @inlinable public mutating func append(_ element: Element) { elements.append(element) }
 
     /// Puts another element in the place of the first. The queue is not empty.
-    @inlinable package mutating func replaceFirst(by element: Element) { elements[head] = element }
+    @inlinable public mutating func replaceFirst(by element: Element) { elements[head] = element }
 
     @inlinable @discardableResult
-    package mutating func removeFirst() -> Element? {
+    public mutating func removeFirst() -> Element? {
         guard head < elements.count else { return nil }
         let element = elements[head]
         elements[head] = nil

@@ -11,4 +11,10 @@ public struct SRTPReceiver: BitwiseCopyable {
     public func unprotectRTP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
         try unsafe context.pointee.unprotectRTP(&packet, length: length)
     }
+
+    /// See ``SRTPTransform/unprotectRTCP(_:length:)``.
+    @_lifetime(packet: copy packet)
+    public func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        try unsafe context.pointee.unprotectRTCP(&packet, length: length)
+    }
 }

@@ -5,9 +5,14 @@ import Wire
 /// One subscriber: audio of 50 kbit/s, video of 30 pictures a second whose rate follows the target, a pacer, probes,
 /// and the receiver's reports. Times are microseconds.
 struct Flow {
+    /// What a packet was sent for.
+    enum Purpose {
+        case audio, video, padding
+    }
+
     /// What became of a packet.
     struct Record {
-        var purpose: PacketResult.Purpose
+        var purpose: Purpose
         var bytes: Int
         var cluster: UInt8
         var sentAt: Int64

@@ -40,7 +40,6 @@ struct Receiver {
                     sentAt: record.sentAt,
                     arrivedAt: arrivedAt.map { $0 / Self.clockStep * Self.clockStep + Self.clockOffset },
                     bytes: record.bytes,
-                    purpose: record.purpose,
                     cluster: record.cluster,
                     wasReportedLost: record.isReportedLost,
                     ecn: record.ecn

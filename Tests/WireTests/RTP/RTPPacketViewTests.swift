@@ -79,6 +79,17 @@ struct RTPPacketViewTests {
         #expect(!RTPPacketView.isRTCP(unsafe short.span.bytes))
     }
 
+    @Test(
+        arguments: [
+            (0x8F, 205, true), (0x8B, 205, true), (0x81, 205, false), (0x8F, 206, false), (0x81, 201, false),
+        ] as [(UInt8, UInt8, Bool)]
+    )
+    func `a datagram with a report on arrivals is known by its first header`(first: UInt8, second: UInt8, isOne: Bool) {
+        let bytes = [first, second]
+        #expect(RTCPPacketView.reportsArrivals(unsafe bytes.span.bytes) == isOne)
+        #expect(!RTCPPacketView.reportsArrivals(unsafe bytes.span.bytes.extracting(0..<1)))
+    }
+
     @Test(arguments: [
         ("one-byte", [0xBE, 0xDE, 0, 1, 0x11, 1, 2, 0], [HeaderExtensionElement(id: 1, range: 17..<19)]),
         ("15 stops", [0xBE, 0xDE, 0, 2, 0x10, 1, 0xF0, 2, 0x20, 3, 0, 0], [.init(id: 1, range: 17..<18)]),

@@ -74,11 +74,11 @@ extension Peer {
     /// Bit/s that data channels may take of the path: what media leaves of it. `nil` for no limit but their own congestion
     /// control, to a peer that is sent no media.
     var dataRate: Int? {
-        guard let sendRate, allocatedLayersRate > 0 else { return nil }
+        guard let sendRate, divided.layers > 0 else { return nil }
         let path = sendRate.sustained
         let least = max(Self.dataRateMin, path / Self.dataShareMin)
         // Media waits, so it needs what there is.
         guard transport.egress.waiting.isEmpty else { return least }
-        return max(path - allocatedLayersRate, sendRate.isRelaxed ? Self.relaxedDataRateMin : least)
+        return max(path - divided.layers, sendRate.isRelaxed ? Self.relaxedDataRateMin : least)
     }
 }

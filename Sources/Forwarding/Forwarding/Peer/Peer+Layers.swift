@@ -52,12 +52,14 @@ extension Peer {
             isGuess: sendRate.isGuess,
             at: now
         )
-        allocatedRate = rate
-        allocatedLayersRate = allocation.allocated + audio
-        allocationDueAt = allocation.retryAt
-        isAllocationWhole = allocation.isWhole
-        settledRate = allocation.isSteady && sendRate.carried == nil ? allocation.demand + audio : nil
-        settledUntil = now + Self.settledTime
+        divided = DividedRate(
+            rate: rate,
+            layers: allocation.allocated + audio,
+            retryAt: allocation.retryAt,
+            isWhole: allocation.isWhole,
+            settled: allocation.isSteady && sendRate.carried == nil ? allocation.demand + audio : nil,
+            settledUntil: now + Self.settledTime
+        )
         sendRate.setDemand(allocation.demand + audio, at: now)
         sendRate.setUpgrade(allocation.upgrade.map { $0 + audio })
         var index = 0
@@ -68,13 +70,15 @@ extension Peer {
         relieveSwitches(of: sendRate, at: now)
     }
 
-    /// What the layers cost is looked at again after this long, however much the rate carries.
-    private static let settledTime = Interval.milliseconds(400)
+    /// What the layers cost is looked at again after this long, however much the rate carries. With a second the case Dips of the
+    /// server's scorecard freezes a tenth longer.
+    private static let settledTime = Interval.milliseconds(800)
 
     /// Whether a division of the rate would change nothing: all that the slots want is allocated and plays, and the rate
     /// carries it with room. Most viewers are in this state, and a division costs more than the report that leads to it.
     func isSettled(_ sendRate: SendRate, at now: Instant) -> Bool {
-        guard let settledRate, sendRate.sustained >= settledRate, now < settledUntil, sendRate.carried == nil
+        guard let settled = divided.settled, sendRate.sustained >= settled, now < divided.settledUntil,
+            sendRate.carried == nil
         else { return false }
         // A slot that waits for a key frame asks again with each division.
         for slot in slots where slot.parameters.kind == .video && slot.isAwaitingStream { return false }
@@ -89,7 +93,7 @@ extension Peer {
     private func relieveSwitches(of sendRate: SendRate, at now: Instant) {
         var excess = 0
         for slot in slots { excess += slot.excessBeforeSwitch }
-        let isShort = excess > 0 && allocatedLayersRate + excess > sendRate.target
+        let isShort = excess > 0 && divided.layers + excess > sendRate.target
         let queue = isShort ? max(sendRate.queueDelay, transport.egress.queueDelay) : .zero
         for slot in slots where slot.parameters.kind == .video {
             slot.limitBeforeSwitch(isShort && slot.excessBeforeSwitch > 0, at: now)

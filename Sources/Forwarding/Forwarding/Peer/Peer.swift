@@ -1,3 +1,4 @@
+import CPrefetch
 import ICE
 package import MediaTypes
 import SRTP
@@ -11,7 +12,12 @@ package final class Peer {
     private unowned(unsafe) let owner: Forwarder
     /// The core that the peer is of, which outlives it.
     var core: Forwarder { unsafe owner }
-    package internal(set) var tracks: [ReceivedTrack]
+    package internal(set) var tracks: [ReceivedTrack] {
+        get { receivedTracks }
+        set { receivedTracks = newValue }
+    }
+    /// Stored privately, as each deadline reads it: the compiler then proves that no access overlaps, and does not check.
+    private var receivedTracks: [ReceivedTrack]
     var slotTable = SlotTable()
     /// Equal for all m-sections of one BUNDLE group (RFC 8843 §9.2); a packet is read before its section is known.
     var extensions: HeaderExtensionMap {
@@ -53,28 +59,28 @@ package final class Peer {
     /// What the peer's network carries; `nil` where nothing is estimated.
     var sendRate: SendRate? {
         get { unsafe estimatedRate }
-        set { unsafe estimatedRate = newValue }
+        set {
+            unsafe estimatedRate = newValue
+            unsafe unretainedRate = newValue.map(Unretained.init)
+        }
     }
     /// It is set once, and every turn of the peer reads it, so accesses are not checked.
     @exclusivity(unchecked) private var estimatedRate: SendRate?
+    /// The same without counting references, which would wait for its memory.
+    @exclusivity(unchecked) private var unretainedRate: Unretained<SendRate>?
     /// Bit/s that the peer may be sent by a grant or an operator; `nil` for the settings' maximum.
     var sendRateMax: Int?
     /// Divides the rate over the video slots.
     var allocator = LayerAllocator()
     /// The input of the allocator; kept so that it is allocated once.
     var layerRequests: [LayerRequest] = []
-    /// The rate that was divided last.
-    var allocatedRate: Int?
-    /// Bit/s of what was allocated, and of audio. It exceeds the rate where the lowest layer does.
-    var allocatedLayersRate = 0
-    /// When a change of layers that was put off is looked at again.
-    var allocationDueAt: Instant?
-    /// All that the slots want is allocated.
-    var isAllocationWhole = false
-    /// Bit/s that carry all that is wanted, when all of it is allocated; `nil` else.
-    var settledRate: Int?
-    /// Until then ``settledRate`` counts.
-    var settledUntil = Instant(nanoseconds: 0)
+    // What every report reads is stored privately, too.
+    /// How its rate was divided over the slots.
+    var divided: DividedRate {
+        get { dividedNow }
+        set { dividedNow = newValue }
+    }
+    private var dividedNow = DividedRate()
     var isAllocating = false
     /// Probe clusters and bytes of padding that the core's counters include.
     var sendingCounted: (probes: UInt64, paddingBytes: UInt64) = (0, 0)
@@ -86,10 +92,14 @@ package final class Peer {
     /// Retransmissions that leave more than once.
     var retransmissionCopies = RetransmissionCopies()
     /// The path whose packets are marked as ECN-capable.
-    var markedPath: NetworkPath?
+    var markedPath: NetworkPath? {
+        get { markedPathNow }
+        set { markedPathNow = newValue }
+    }
+    private var markedPathNow: NetworkPath?
     /// Media may be sent and is accepted.
     @inline(__always)
-    var isConnected: Bool { transport.egress.isOpen }
+    var isConnected: Bool { transport.isConnected }
     var setup: SetupProgress
     /// Its datagrams in the core's ``HandshakeQueue``.
     var waitingHandshakeDatagrams = 0
@@ -114,10 +124,10 @@ package final class Peer {
         setup = SetupProgress(at: now)
         let clock = PeerClock()
         self.clock = clock
-        tracks = parameters.receive.map {
+        receivedTracks = parameters.receive.map {
             ReceivedTrack(id: TrackID(peer: parameters.id, mid: $0.mid), parameters: $0, clockOffset: clock)
         }
-        for track in tracks where track.parameters.canPauseLayers && core.configuration.pausesUnusedLayers {
+        for track in receivedTracks where track.parameters.canPauseLayers && core.configuration.pausesUnusedLayers {
             track.unusedLayers = UnusedLayers(layerCount: track.parameters.rids.count, at: now)
         }
         var extensions = HeaderExtensionMap()
@@ -135,6 +145,17 @@ package final class Peer {
         sendRateMax = parameters.receiveBitsPerSecondMax
         addSlots(parameters.send, random: random, at: now)
     }
+
+    /// Asks for the memory that a report changes, before the report is decrypted. Between two reports of a peer, others take the
+    /// cache, and each line would be waited for by itself.
+    @inline(__always)
+    func prefetchReport() {
+        guard let sendRate = unsafe unretainedRate else { return }
+        sendRate.with { $0.prefetch() }
+        unsafe nagare_prefetch(Unmanaged.passUnretained(self).toOpaque(), Self.prefetchedBytes)
+        unsafe transport.egress.state.pointee.sentPackets.prefetch()
+    }
+    private static let prefetchedBytes = 1_024
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }
 

@@ -296,6 +296,7 @@ package final class PeerTransport {
     }
 
     package func unprotectRTCP(_ packet: inout MutableRawSpan, length: Int) throws(SRTPError) -> Int {
+        if let receiver { return try receiver.unprotectRTCP(&packet, length: length) }
         guard let srtp else { throw .failed }
         return try srtp.unprotectRTCP(&packet, length: length)
     }

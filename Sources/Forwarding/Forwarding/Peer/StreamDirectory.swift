@@ -23,6 +23,8 @@ struct StreamDirectory {
     private var ended: ContiguousArray<SSRC> = []
     /// SSRCs that send RTCP and no media, and when each did last.
     private var reporters: [(ssrc: SSRC, receivedAt: Instant)] = []
+    /// The newest of them. Its time is kept here, where it is in the cache.
+    private var newestReporter: (ssrc: SSRC, receivedAt: Instant)?
 
     /// Silence after which a reporter's place may be another source's: browsers report every few seconds.
     private static let reporterSilence = Interval.seconds(15)
@@ -83,10 +85,23 @@ struct StreamDirectory {
 
     /// Notes who sent an RTCP packet that was authentic.
     mutating func noteReporter(_ ssrc: SSRC, at now: Instant) {
-        if let index = reporters.firstIndex(where: { $0.ssrc == ssrc }) {
-            reporters[index].receivedAt = now
-        } else if reporters.count < Self.reportersMax, source(ssrc) == nil {
+        if newestReporter?.ssrc == ssrc {
+            newestReporter?.receivedAt = now
+            return
+        }
+        storeNewestReporter()
+        if !reporters.contains(where: { $0.ssrc == ssrc }) {
+            guard reporters.count < Self.reportersMax, source(ssrc) == nil else { return }
             reporters.append((ssrc, now))
+        }
+        newestReporter = (ssrc, now)
+    }
+
+    private mutating func storeNewestReporter() {
+        guard let newest = newestReporter else { return }
+        newestReporter = nil
+        if let index = reporters.firstIndex(where: { $0.ssrc == newest.ssrc }) {
+            reporters[index].receivedAt = newest.receivedAt
         }
     }
 
@@ -95,6 +110,7 @@ struct StreamDirectory {
     /// Its old packets could be replayed from then on: what they ask for is bounded, and what they report is old.
     /// - Returns: its SSRC; `nil` when none was silent for long.
     mutating func removeSilentReporter(at now: Instant) -> SSRC? {
+        storeNewestReporter()
         let sources = sources
         reporters.removeAll { reporter in sources.contains { $0.ssrc == reporter.ssrc } }
         guard let oldest = reporters.indices.min(by: { reporters[$0].receivedAt < reporters[$1].receivedAt }),

@@ -67,6 +67,8 @@ extension Peer {
     private func takeReport(of sendRate: SendRate, at now: Instant) {
         if sendRate.isDueWithReport(at: now) {
             tick(sendRate, isWithReport: true, at: now)
+            // The timer of a tick that is done would wake the loop for nothing.
+            core.schedule.noteServed(self, at: now)
         } else {
             applySendRate(at: now)
         }
@@ -161,12 +163,12 @@ extension Peer {
         updateMarking()
         let egress = transport.egress
         egress.pace(
-            sendRate.pacerRate(waitingBytes: egress.waiting.bytes, layersRate: allocatedLayersRate),
+            sendRate.pacerRate(waitingBytes: egress.waiting.bytes, layersRate: divided.layers),
             burst: sendRate.isRelaxed ? Self.relaxedBurst : sendRate.tightBurst,
             at: now
         )
-        let isDue = allocationDueAt.map { $0 <= now } ?? false
-        if isDue || (sendRate.sustained != allocatedRate && !isSettled(sendRate, at: now)) { allocateLayers(at: now) }
+        let isDue = divided.retryAt.map { $0 <= now } ?? false
+        if isDue || (sendRate.sustained != divided.rate && !isSettled(sendRate, at: now)) { allocateLayers(at: now) }
         takeProbe(of: sendRate, at: now)
     }
 
@@ -226,7 +228,7 @@ extension Peer {
             retransmissionShare: retransmissionShare
         )
         // Media that take little never show that the path carries more: the target stays low although nothing is missing.
-        if isAllocationWhole, statistics.limit == .delay, statistics.state == .start || statistics.state == .steady {
+        if divided.isWhole, statistics.limit == .delay, statistics.state == .start || statistics.state == .steady {
             statistics.limit = .demand
         }
         return statistics

@@ -1,3 +1,4 @@
+import CPrefetch
 import CongestionControl
 import MediaTypes
 import Wire
@@ -190,6 +191,17 @@ final class SendRate {
 
     // MARK: - Events
 
+    /// Asks for the memory that a report changes.
+    func prefetch() {
+        unsafe nagare_prefetch(Unmanaged.passUnretained(self).toOpaque(), Self.sizeInBytes)
+        guard let controller = unsafe controller else { return }
+        unsafe nagare_prefetch(controller, MemoryLayout<SendController>.size)
+        unsafe controller.pointee.prefetch()
+        unsafe reader.prefetch()
+    }
+    /// Of an instance, at least.
+    private static let sizeInBytes = 640
+
     /// Begins with what is known of the path, before the first report.
     func begin(start: Double?, at now: Instant) {
         pathStart = start
@@ -263,7 +275,7 @@ final class SendRate {
             at: Self.microseconds(now),
             into: &report
         ) { number in
-            sent[number: UInt64(bitPattern: number)].map(SentPacketRecord.init)
+            sent[number: UInt64(bitPattern: number)]
         }
         return takeReport(report, of: .transportCC)
     }
@@ -288,7 +300,7 @@ final class SendRate {
         ) { ssrc, sequence in
             guard let number = index.number(of: ssrc, sequence, newest: sent.newest), let packet = sent[number: number]
             else { return nil }
-            return (Int64(bitPattern: number), SentPacketRecord(packet))
+            return (Int64(bitPattern: number), packet)
         }
         return takeReport(report, of: .congestionControlFeedback)
     }
@@ -391,11 +403,23 @@ final class SendRate {
             return
         }
         let headerBytes = unsafe reader.headerBytes
+        // The packets of a turn left at one instant: they are taken together.
+        var (bytes, last) = (0, 0)
+        var sentAt: UInt32 = 0
+        func take() {
+            guard bytes > 0 else { return }
+            let age = UInt32(truncatingIfNeeded: newest) &- sentAt
+            unsafe controller.pointee.packetsSent(bytes: bytes, last: last, at: newest &- Int64(age))
+            bytes = 0
+        }
         for index in known..<max(known, count) {
             guard let packet = sent[taken: index] else { continue }
-            let age = UInt32(truncatingIfNeeded: newest) &- packet.sentAtMicroseconds
-            unsafe controller.pointee.packetSent(bytes: Int(packet.bytes) + headerBytes, at: newest &- Int64(age))
+            if packet.sentAt != sentAt { take() }
+            sentAt = packet.sentAt
+            last = Int(packet.bytes) + headerBytes
+            bytes += last
         }
+        take()
     }
 
     // MARK: - Statistics
@@ -419,28 +443,6 @@ final class SendRate {
             probes: probes,
             paddingBytes: paddingBytes
         )
-    }
-}
-
-extension SentPacketRecord {
-    fileprivate init(_ packet: SentPacket) {
-        self.init(
-            sentAt: packet.sentAtMicroseconds,
-            bytes: packet.bytes,
-            purpose: packet.kind.purpose,
-            cluster: packet.cluster
-        )
-    }
-}
-
-extension SentKind {
-    fileprivate var purpose: PacketResult.Purpose {
-        switch self {
-        case .media: .video
-        case .retransmission: .retransmission
-        case .padding: .padding
-        case .repeated: .repeated
-        }
     }
 }
 

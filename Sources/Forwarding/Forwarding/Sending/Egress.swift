@@ -1,3 +1,4 @@
+package import CongestionControl
 import SRTP
 package import Wire
 
@@ -292,7 +293,7 @@ struct EgressState {
         if numbering == .transportWide {
             sentPackets.record(
                 SentPacket(
-                    sentAtMicroseconds: turn.sentAtMicroseconds,
+                    sentAt: turn.sentAtMicroseconds,
                     bytes: length,
                     kind: kind,
                     cluster: cluster
@@ -321,7 +322,7 @@ struct EgressState {
             return
         }
         sentPackets.record(
-            SentPacket(sentAtMicroseconds: turn.sentAtMicroseconds, bytes: length, kind: kind, cluster: cluster)
+            SentPacket(sentAt: turn.sentAtMicroseconds, bytes: length, kind: kind, cluster: cluster)
         )
         // SRTP leaves the fixed header as it is.
         unsafe sentIndex.insert(

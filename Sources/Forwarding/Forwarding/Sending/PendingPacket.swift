@@ -47,6 +47,6 @@ struct SendTurn {
     init(now: Instant, ntp: NTPTimestamp) {
         self.now = now
         absoluteSendTime = AbsoluteSendTime(ntp).rawValue
-        sentAtMicroseconds = SentPacket.microseconds(now)
+        sentAtMicroseconds = SentPacketRing.microseconds(now)
     }
 }

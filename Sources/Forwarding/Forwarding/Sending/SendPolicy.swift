@@ -1,3 +1,4 @@
+package import CongestionControl
 package import Wire
 
 /// Decides whether a media packet or a retransmission to one peer may leave now. RTCP and the handshake never wait.

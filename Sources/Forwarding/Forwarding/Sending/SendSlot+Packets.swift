@@ -1,3 +1,4 @@
+import CongestionControl
 import MediaTypes
 import SRTP
 import Wire
@@ -15,7 +16,7 @@ extension SendSlot {
         into batch: DatagramBatch
     ) -> Int? {
         guard unsafe state.pointee.egress.pointee.isSendable else { return nil }
-        let retransmission = kind != .media
+        let retransmission = if case .media = kind { false } else { true }
         let description = unsafe packet.pointee.description
         let outgoing: PayloadType
         var rtx: (payloadType: PayloadType, ssrc: SSRC)?

@@ -101,6 +101,14 @@ public struct RTCPPacketView: ~Escapable {
         }
     }
 
+    /// Whether an SRTCP datagram begins with a report on the arrival of packets: transport-wide feedback, or that of RFC 8888. SRTCP
+    /// leaves the first header as it is (RFC 3711 §3.4).
+    public static func reportsArrivals(_ datagram: RawSpan) -> Bool {
+        guard datagram.byteCount >= 2, datagram.byte(at: 1) == RTCPPacketType.transportFeedback else { return false }
+        let format = datagram.byte(at: 0) & 0x1F
+        return format == RTCPFormat.transportCC || format == RTCPFormat.congestionControl
+    }
+
     /// The packet type, such as 200 for a sender report.
     public var packetType: UInt8 { bytes.byte(at: 1) }
     /// The 5-bit count of reports or chunks, or the feedback message type (FMT).

@@ -1,13 +1,14 @@
+import CongestionControl
 import Testing
 import Wire
 
 @testable import Forwarding
 
 /// The record of what left with a transport-wide sequence number.
-@Suite struct SentPacketTests {
+@Suite struct SentPacketRingTests {
     private static func packet(_ count: Int) -> SentPacket {
         let kind = count % 2 == 0 ? SentKind.media : .retransmission
-        return SentPacket(sentAtMicroseconds: UInt32(count), bytes: count % 1_500, kind: kind)
+        return SentPacket(sentAt: UInt32(count), bytes: count % 1_500, kind: kind)
     }
 
     @Test func `a record takes a store of eight bytes`() {
@@ -38,13 +39,13 @@ import Wire
         ring.isRecording = true
         defer { ring.deallocate() }
         for time in [1_000, 2_000] as [UInt32] {
-            ring.record(SentPacket(sentAtMicroseconds: time, bytes: 500, kind: .media, cluster: 2))
+            ring.record(SentPacket(sentAt: time, bytes: 500, kind: .media, cluster: 2))
         }
         ring.repeated(8)
         ring.repeated(100)
         #expect(ring.count == 2)
         #expect(
-            ring[number: 8] == SentPacket(sentAtMicroseconds: 1_000, bytes: 500, kind: .repeated, cluster: 2)
+            ring[number: 8] == SentPacket(sentAt: 1_000, bytes: 500, kind: .repeated, cluster: 2)
         )
         #expect(ring[number: 9]?.kind == .media)
         let share = ring.retransmissionShare(since: .ms(0), until: .ms(3))

@@ -1,36 +1,6 @@
+import CPrefetch
+package import CongestionControl
 package import Wire
-
-/// Why a packet was sent.
-package enum SentKind: UInt8, BitwiseCopyable, Sendable {
-    case media, retransmission, padding
-    /// Media that left a second time under the same number: see ``SentPacketRing/repeated(_:)``.
-    case repeated
-}
-
-/// One packet that left with a transport-wide sequence number: what a bandwidth estimator matches reports against.
-package struct SentPacket: BitwiseCopyable, Equatable, Sendable {
-    /// When it left, in microseconds of the loop's clock modulo 2³²: 71 minutes.
-    package let sentAtMicroseconds: UInt32
-    /// UDP payload bytes.
-    package let bytes: UInt16
-    package let kind: SentKind
-    /// The probe cluster that it is of; 0 for none.
-    package let cluster: UInt8
-
-    @inline(__always)
-    package init(sentAtMicroseconds: UInt32, bytes: Int, kind: SentKind, cluster: UInt8 = 0) {
-        self.sentAtMicroseconds = sentAtMicroseconds
-        self.bytes = UInt16(truncatingIfNeeded: bytes)
-        self.kind = kind
-        self.cluster = cluster
-    }
-
-    /// An instant as `sentAtMicroseconds` counts it.
-    @inline(__always)
-    package static func microseconds(_ now: Instant) -> UInt32 {
-        UInt32(truncatingIfNeeded: now.nanoseconds / 1_000)
-    }
-}
 
 /// The transport-wide sequence numbers of one peer and the packets that the last of them went to.
 ///
@@ -56,6 +26,12 @@ package struct SentPacketRing {
     package var footprintBytes: Int { isAllocated ? Self.capacity * MemoryLayout<SentPacket>.stride : 0 }
     package var isAllocated: Bool { unsafe records != nil }
 
+    /// An instant as a packet's `sentAt` counts it.
+    @inline(__always)
+    package static func microseconds(_ now: Instant) -> UInt32 {
+        UInt32(truncatingIfNeeded: now.nanoseconds / 1_000)
+    }
+
     /// Whether packets are recorded. The ring is allocated with the first of them, so that an idle subscriber has none.
     package var isRecording = false
 
@@ -63,7 +39,7 @@ package struct SentPacketRing {
     private mutating func allocate() -> UnsafeMutablePointer<SentPacket> {
         let memory = UnsafeMutablePointer<SentPacket>.allocate(capacity: Self.capacity)
         unsafe memory.initialize(
-            repeating: SentPacket(sentAtMicroseconds: 0, bytes: 0, kind: .media),
+            repeating: SentPacket(sentAt: 0, bytes: 0, kind: .media),
             count: Self.capacity
         )
         unsafe records = memory
@@ -89,11 +65,22 @@ package struct SentPacketRing {
         unsafe records[Int(truncatingIfNeeded: newest) & (Self.capacity - 1)] = packet
     }
 
+    /// Asks for the last records, which a report is about.
+    func prefetch() {
+        guard let records = unsafe records else { return }
+        for line in 0..<UInt64(Self.prefetchedLines) {
+            let place = Int(truncatingIfNeeded: newest &- 8 &* line) & (Self.capacity - 1)
+            unsafe nagare_prefetch(records + place, 1)
+        }
+    }
+    /// With eight records each: those of 100 ms of 3 Mbit/s.
+    private static let prefetchedLines = 5
+
     /// The packet that took an unwrapped number left again under it. Reports on it do not tell which of the two arrived.
     package mutating func repeated(_ number: UInt64) {
         guard let packet = self[number: number], let records = unsafe records else { return }
         unsafe records[Int(truncatingIfNeeded: number) & (Self.capacity - 1)] = SentPacket(
-            sentAtMicroseconds: packet.sentAtMicroseconds,
+            sentAt: packet.sentAt,
             bytes: Int(packet.bytes),
             kind: .repeated,
             cluster: packet.cluster
@@ -127,14 +114,19 @@ package struct SentPacketRing {
 
     /// The share of retransmissions in the bytes that left within a time of at most 71 minutes, 0…1.
     package func retransmissionShare(since start: Instant, until end: Instant) -> Double {
-        let length = SentPacket.microseconds(end) &- SentPacket.microseconds(start)
+        let length = Self.microseconds(end) &- Self.microseconds(start)
         var (all, retransmitted) = (0, 0)
         var index = count
         while index > 0, let packet = self[taken: index - 1] {
-            guard SentPacket.microseconds(end) &- packet.sentAtMicroseconds <= length else { break }
+            guard Self.microseconds(end) &- packet.sentAt <= length else { break }
             all += Int(packet.bytes)
-            if packet.kind == .repeated { all += Int(packet.bytes) }
-            if packet.kind == .retransmission || packet.kind == .repeated { retransmitted += Int(packet.bytes) }
+            switch packet.kind {
+            case .media, .padding: break
+            case .retransmission: retransmitted += Int(packet.bytes)
+            case .repeated:
+                all += Int(packet.bytes)
+                retransmitted += Int(packet.bytes)
+            }
             index -= 1
         }
         return all == 0 ? 0 : Double(retransmitted) / Double(all)
