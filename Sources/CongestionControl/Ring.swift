@@ -34,13 +34,16 @@ struct Ring<Element: BitwiseCopyable & Sendable>: ~Copyable, @unchecked Sendable
     /// Asks for what a report changes: all of a short ring, the ends of a long one.
     func prefetch() {
         let bytes = (mask + 1) * MemoryLayout<Element>.stride
-        if bytes <= 512 {
+        if bytes <= Self.shortBytes {
             unsafe nagare_prefetch(storage, bytes)
         } else {
             unsafe nagare_prefetch(place(0), 1)
             unsafe nagare_prefetch(place(max(count - 1, 0)), 1)
         }
     }
+
+    /// Eight lines of the cache.
+    private static var shortBytes: Int { 512 }
 
     mutating func append(_ element: Element) {
         if count > mask {

@@ -24,6 +24,9 @@ package struct CongestionControlFeedbackReader: ~Copyable, Sendable {
     /// - Parameter newest: the newest number that was sent, without its wraps.
     package mutating func pathChanged(newest: Int64) { reported.forget(through: newest) }
 
+    /// Asks for what a report changes.
+    package func prefetch() { reported.prefetch() }
+
     /// Reads one report.
     /// - Parameters:
     ///   - newest: the newest number that was sent, without its wraps.

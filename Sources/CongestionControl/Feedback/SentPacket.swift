@@ -1,3 +1,5 @@
+// Public, because Swift 6.3.1 inlines no `package` declaration of another module, and one is made for each packet.
+
 /// Why a packet was sent.
 public enum SentKind: UInt8, BitwiseCopyable, Sendable {
     case media, retransmission, padding

@@ -1,3 +1,5 @@
+// Public, because Swift 6.3.1 inlines and specializes no `package` declaration of another module, and each turn reads queues.
+
 /// A first-in first-out queue. An element is freed when it leaves, not when the queue's array is made anew: what waits here may
 /// hold credit of its sender.
 public struct Queue<Element> {

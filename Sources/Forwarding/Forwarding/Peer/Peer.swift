@@ -155,6 +155,7 @@ package final class Peer {
         unsafe nagare_prefetch(Unmanaged.passUnretained(self).toOpaque(), Self.prefetchedBytes)
         unsafe transport.egress.state.pointee.sentPackets.prefetch()
     }
+    /// Of an instance, as far as reports read it.
     private static let prefetchedBytes = 1_024
 
     package func track(_ mid: MID) -> ReceivedTrack? { tracks.first { $0.id.mid == mid } }

@@ -197,9 +197,11 @@ final class SendRate {
         guard let controller = unsafe controller else { return }
         unsafe nagare_prefetch(controller, MemoryLayout<SendController>.size)
         unsafe controller.pointee.prefetch()
+        // The one that the peer does not use has no memory.
         unsafe reader.prefetch()
+        unsafe perStreamReader.prefetch()
     }
-    /// Of an instance, at least.
+    /// Of an instance, up to the end of a line of the cache.
     private static let sizeInBytes = 640
 
     /// Begins with what is known of the path, before the first report.

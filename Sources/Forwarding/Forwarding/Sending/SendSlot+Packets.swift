@@ -16,6 +16,7 @@ extension SendSlot {
         into batch: DatagramBatch
     ) -> Int? {
         guard unsafe state.pointee.egress.pointee.isSendable else { return nil }
+        // `!=` would be a call into another module.
         let retransmission = if case .media = kind { false } else { true }
         let description = unsafe packet.pointee.description
         let outgoing: PayloadType
