@@ -26,6 +26,8 @@ package struct SendController: ~Copyable, Sendable {
     private static let raisedShare = 1.5
     private static let raisedUS = 200_000.0
     private static let raisedArrival = 0.9
+    /// A bottleneck that carries this many times the target bears a raised rate.
+    private static let roomRatio = 2.0
     /// A path that nothing is known of starts with half of the rate of the one before.
     private static let changedPathShare = 0.5
     /// 10 Gbit/s.
@@ -301,7 +303,7 @@ package struct SendController: ~Copyable, Sendable {
         let advice = loss.update(
             target: target,
             queueMS: queueMS,
-            canRaise: probes.isEnabled && probes.isIdle && target >= Self.nearlyAll * wanted,
+            canRaise: probes.isEnabled && probes.isIdle && hasRoom,
             roundTrip: path.roundTrip,
             at: now
         )
@@ -320,6 +322,11 @@ package struct SendController: ~Copyable, Sendable {
         lossCap.update(target: target, demand: demandLimit, elapsed: elapsed, at: now)
     }
 
+    /// Whether more than the target can be sent for a moment: the media have all that they want, or the bottleneck carries much more.
+    private var hasRoom: Bool {
+        target >= Self.nearlyAll * wanted || !isCompeting && path.hint.map { $0 >= Self.roomRatio * target } ?? false
+    }
+
     /// - Returns: the rate that a probe cluster proved; 0 for none.
     private mutating func takeOutcome(at now: Int64) -> Double {
         guard let outcome = probes.outcome(roundTrip: path.roundTrip, at: now) else { return 0 }
@@ -331,7 +338,10 @@ package struct SendController: ~Copyable, Sendable {
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
         if isFree, !outcome.isSaturated || upgrade.isMet(by: outcome.rate), outcome.rate > target {
             isGuess = false
-            if let cap = lossCap.rate, outcome.rate > cap { lossCap.clear() }
+            if let cap = lossCap.rate, outcome.rate > cap {
+                lossCap.clear()
+                loss.refuteCap()
+            }
             target = clamp(max(target, min(outcome.rate, demandLimit)))
             if isStarting, outcome.rate > 0.9 * outcome.clusterRate, target < demandLimit {
                 probes.plan(min(2 * outcome.rate, demandLimit), at: now)

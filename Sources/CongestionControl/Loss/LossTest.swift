@@ -16,6 +16,8 @@ struct LossTest: ~Copyable, Sendable {
     private struct Test: BitwiseCopyable {
         var rate: Double
         var loss: Double
+        /// Losses that follow each other, on average.
+        var runLength: Double
         /// Packets sent from then on show the lower rate's loss.
         var from: Int64
     }
@@ -41,6 +43,8 @@ struct LossTest: ~Copyable, Sendable {
     private static let duration: Int64 = 400_000
     private static let durationMax: Int64 = 1_500_000
     private static let lossesMin = 6.0
+    /// Where fewer are to be expected, their absence is no evidence: it comes by chance one time of twenty.
+    private static let runsMin = 3.0
     private static let pause: Int64 = 1_000_000
     /// Tests begin within 300 ms of multiples of this.
     private static let period: Int64 = 1_600_000
@@ -48,8 +52,10 @@ struct LossTest: ~Copyable, Sendable {
     private static let queueMinMS = 40.0
     /// Loss below this margin changes nothing.
     private static let margin = 0.02
-    /// Without a result of a raised rate in this time, the rate is lowered.
+    /// Without a result in this time, a raised rate was not carried.
     private static let raisedMax: Int64 = 700_000
+    /// A raised rate that was not carried is tried once more where losses come in runs of this length: one may have met the cluster.
+    private static let runLengthMin = 2.0
     /// More than this is not inherent: no medium bears it, and two senders that overload a link would take it for that.
     private static let inherentMax = 0.3
 
@@ -67,8 +73,8 @@ struct LossTest: ~Copyable, Sendable {
     private var test: Test?
     /// When a test began that sends more.
     private var raisedAt: Int64?
-    /// The path did not carry more than the rate, or the last test found a cap: the next one lowers the rate.
-    private var isRaiseRefuted = false
+    /// Raised rates that the path did not carry since it carried one.
+    private var failedRaises = 0
     /// The last test, which found a cap: loss that comes back below the cap is inherent nevertheless. Its `from` is its end.
     private var capped: Test?
     private var bins = Ring(capacity: 32, filler: Bin(startedAt: 0))
@@ -111,16 +117,19 @@ struct LossTest: ~Copyable, Sendable {
         raisedAt = nil
         if isCarried {
             learn(ratio)
+            failedRaises = 0
             heldUntil = now &+ Self.pause
         } else {
-            isRaiseRefuted = true
+            failedRaises += 1
         }
     }
+
+    /// Takes it that the path carries more than the cap that a test found.
+    mutating func refuteCap() { failedRaises = 0 }
 
     private mutating func learn(_ share: Double) {
         inherent = share
         tested = share
-        isRaiseRefuted = false
     }
 
     /// Ends a report.
@@ -155,19 +164,22 @@ struct LossTest: ~Copyable, Sendable {
         }
         guard packets >= Self.packetsMin else { return .none }
         // Losses in runs of a geometric length vary as so many fewer packets would.
-        let dispersion = runs > 0 ? max(2 * Double(lost) / Double(runs) - 1, 1) : 1
+        let runLength = max(Double(lost) / Double(max(runs, 1)), 1)
+        let dispersion = 2 * runLength - 1
         let noise = 3 * (max(inherent * dispersion, 0.005) * (1 - inherent) / Double(packets)).squareRoot()
         if let test {
             let span = newestSentAt &- test.from
-            guard span > Self.duration, Double(packets) * test.loss > Self.lossesMin || span > Self.durationMax else {
+            let lossesExpected = Double(packets) * test.loss
+            guard span > Self.duration, lossesExpected > Self.lossesMin || span > Self.durationMax else {
                 return .none
             }
             self.test = nil
             heldUntil = now &+ Self.pause
-            guard ratio > 0.5 * test.loss, ratio < Self.inherentMax else {
+            guard ratio > 0.5 * test.loss || lossesExpected < Self.runsMin * test.runLength, ratio < Self.inherentMax
+            else {
                 capped = test
                 capped?.from = now
-                isRaiseRefuted = true
+                failedRaises = 2
                 return .cap
             }
             learn(0.5 * (ratio + test.loss))
@@ -175,7 +187,9 @@ struct LossTest: ~Copyable, Sendable {
         }
         if let capped, now &- capped.from > Self.window &+ roundTrip {
             self.capped = nil
-            if Double(packets) * capped.loss > Self.lossesMin, ratio > 0.5 * capped.loss, ratio < Self.inherentMax {
+            if Double(packets) * capped.loss > Self.lossesMin, ratio > 0.5 * capped.loss,
+                ratio < Self.inherentMax
+            {
                 learn(0.5 * (ratio + capped.loss))
                 return .inherent(capped.rate)
             }
@@ -185,11 +199,11 @@ struct LossTest: ~Copyable, Sendable {
             raised(isCarried: false, at: now)
         }
         if ratio > inherent + noise + Self.margin, now > heldUntil, now % Self.period < Self.startSpan {
-            if canRaise, !isRaiseRefuted, ratio < Self.inherentMax {
+            if canRaise, failedRaises < (runLength < Self.runLengthMin ? 1 : 2), ratio < Self.inherentMax {
                 raisedAt = now
                 return .raise
             }
-            test = Test(rate: target, loss: ratio, from: newestSentAt &+ roundTrip &+ 50_000)
+            test = Test(rate: target, loss: ratio, runLength: runLength, from: newestSentAt &+ roundTrip &+ 50_000)
             return .lower
         }
         if ratio < inherent + noise { inherent = min(inherent + 0.05 * (ratio - inherent), 1.25 * tested + 0.01) }
