@@ -105,7 +105,8 @@ package struct SendController: ~Copyable, Sendable {
             marksPackets: ecn.isMarking,
             isMarked: isMarked,
             isProbing: !probes.isIdle,
-            hasProbe: probes.hasPending
+            hasProbe: probes.hasPending,
+            carriedLooks: upgrade.carriedLooks
         )
     }
 
@@ -171,9 +172,11 @@ package struct SendController: ~Copyable, Sendable {
     }
 
     /// Takes the rate that the next better layers need; `nil` when nothing better is wanted.
-    package mutating func setUpgrade(_ rate: Double?, _ means: UpgradeMeans = .probe) {
+    /// - Parameter isBarred: whether they are not to be sent although the target suffices, until
+    ///   ``SendDecision/carriedLooks`` says that the path carries them.
+    package mutating func setUpgrade(_ rate: Double?, _ means: UpgradeMeans = .probe, isBarred: Bool = false) {
         probes.isEnabled = settings.isProbing && means == .probe
-        upgrade.set(means == .none ? nil : rate)
+        upgrade.set(means == .none ? nil : rate, isBarred: isBarred && probes.isEnabled)
     }
 
     /// Takes another maximum: that of a grant, for one.
@@ -220,9 +223,10 @@ package struct SendController: ~Copyable, Sendable {
     private mutating func planUpgrade(at now: Int64) {
         guard hasFeedback, settings.isProbing, phase == .steady, !loss.isTesting, probes.isIdle,
             lossCap.rate == nil || path.delivered < Self.idleShare * target,
-            path.queue.delayMS < path.goalMS, let rate = upgrade.take(target: target, at: now)
+            path.queue.delayMS < path.goalMS, let probe = upgrade.take(target: target, at: now)
         else { return }
-        if probes.isEnabled { probes.planNext(min(rate, demandLimit)) } else { tryUpgrade(min(rate, demandLimit)) }
+        let rate = min(probe.rate, demandLimit)
+        if probes.isEnabled { probes.planNext(rate, durationUS: probe.durationUS) } else { tryUpgrade(rate) }
     }
 
     /// Raises the target to what the next layers need, so that they are sent. One trial at a time: the rate of the one before has to
@@ -336,6 +340,7 @@ package struct SendController: ~Copyable, Sendable {
         }
         busy.probed(outcome, jitterMS: path.queue.jitterMS, at: now)
         let isFree = path.queue.delayMS < Self.probeQueueMaxMS
+        upgrade.probed(isCarried: isFree && !outcome.isSaturated)
         if isFree, !outcome.isSaturated || upgrade.isMet(by: outcome.rate), outcome.rate > target {
             isGuess = false
             if let cap = lossCap.rate, outcome.rate > cap {

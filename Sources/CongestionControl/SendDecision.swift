@@ -45,6 +45,8 @@ package struct SendDecision: Sendable {
     package var isProbing: Bool
     /// A probe cluster is to be sent now.
     package var hasProbe: Bool
+    /// Times in a row that the path carried a longer probe at the rate of barred layers.
+    package var carriedLooks = 0
 }
 
 extension SendDecision {

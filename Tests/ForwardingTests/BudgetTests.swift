@@ -193,6 +193,22 @@ import Wire
         #expect(barredSeconds(&bar, failingAt: 180) == 60)
     }
 
+    /// Not before five seconds: what failed is not tried again at once.
+    @Test func `as many probes in a row as upgrades failed end the bar after five seconds`() {
+        var bar = UpgradeBackoff()
+        #expect(barredSeconds(&bar, failingAt: 0) == 5)
+        #expect(barredSeconds(&bar, failingAt: 10) == 10)
+        // Barred for 20 s from second 31 on.
+        bar.upgraded(to: 1_000_000, rate: 1_100_000, at: .ms(30_000))
+        bar.downgraded(from: 1_000_000, at: .ms(31_000))
+        bar.looked(3, at: .ms(35_999))
+        #expect(bar.limit(atRate: 1_100_000, at: .ms(35_999)) == 850_000)
+        bar.looked(2, at: .ms(36_000))
+        #expect(bar.limit(atRate: 1_100_000, at: .ms(36_000)) == 850_000)
+        bar.looked(3, at: .ms(36_000))
+        #expect(bar.limit(atRate: 1_100_000, at: .ms(36_000)) == nil)
+    }
+
     @Test func `an upgrade that lasted did not fail`() {
         var bar = UpgradeBackoff()
         bar.upgraded(to: 1_000_000, rate: 1_100_000, at: .ms(0))

@@ -60,6 +60,8 @@ package struct LayerAllocation: Equatable, Sendable {
     /// The lowest rate in bit/s at which one more step is allocated, which a probe has to prove; `nil` when nothing more is
     /// wanted.
     var upgrade: Int?
+    /// That step failed of late, so that the rate alone does not decide about it.
+    var isUpgradeBarred = false
     /// Everything that the slots want is allocated.
     var isWhole = false
     /// Everything that the slots want is allocated, at costs that change slowly.

@@ -11,6 +11,7 @@ package struct LayerAllocator: Sendable {
     private var division = LayerDivision(LayerLadders())
     private var proven = ProvenRate()
     private var bar = UpgradeBackoff()
+    private var isBarred = false
     /// When the first slots were given a limited rate.
     private var startedAt: Instant?
     /// The cost of everything while the rate last sufficed for it.
@@ -51,12 +52,14 @@ package struct LayerAllocator: Sendable {
     ///   - carried: bit/s for video that the path is known to carry and no more; `nil` while that is not known.
     ///   - bottleneck: bit/s for video beyond which no upgrade is tried; `nil` where the rate says enough.
     ///   - isGuess: nothing is known of the path. A slot begins with the lowest simulcast layer then, whose key frame is small.
+    ///   - carriedLooks: times in a row that the path carried a probe at the rate of layers that failed.
     package mutating func allocate(
         _ requests: [LayerRequest],
         rate: ReceiverRate,
         carried: Int? = nil,
         bottleneck: Int? = nil,
         isGuess: Bool = false,
+        carriedLooks: Int = 0,
         at now: Instant
     ) -> LayerAllocation {
         guard case .limited(let bitsPerSecond) = rate else {
@@ -74,6 +77,7 @@ package struct LayerAllocator: Sendable {
         division.carried = carried
         division.divide(rate, over: slots.count, into: &affordable)
         let isShort = downgrade(rate, at: now)
+        bar.looked(carriedLooks, at: now)
         planUpgrades(rate, bottleneck, at: now)
         if !isShort { upgrade(requests, rate, isGuess: isGuess, at: now) }
         return settle(requests, rate, at: now)
@@ -166,7 +170,9 @@ package struct LayerAllocator: Sendable {
     }
 
     private mutating func planUpgrades(_ rate: Int, _ bottleneck: Int?, at now: Instant) {
-        let limit = min(bar.limit(atRate: rate, bottleneck: bottleneck, at: now) ?? .max, bottleneck ?? .max)
+        let barred = bar.limit(atRate: rate, bottleneck: bottleneck, at: now)
+        isBarred = barred != nil
+        let limit = min(barred ?? .max, bottleneck ?? .max)
         division.divide(min(upgradeBudget(rate), limit), over: slots.count, into: &upgrades)
         division.divide(min(upgradeBudget(proven.rate), limit), over: slots.count, into: &provenUpgrades)
     }
@@ -288,6 +294,7 @@ package struct LayerAllocator: Sendable {
         allocation.retryAt = retryTime(rate, at: now)
         for slot in slots.indices { next[slot] = max(next[slot], upgrades[slot]) }
         allocation.upgrade = division.nextCost(above: next).map { upgradeRate(cost(next) + $0) }
+        allocation.isUpgradeBarred = isBarred
         return allocation
     }
 

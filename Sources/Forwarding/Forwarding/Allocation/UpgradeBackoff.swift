@@ -1,7 +1,8 @@
 import Wire
 
 /// Remembers upgrades that the path did not carry, and bars the like of them for a while: 5 s after the first, and twice as
-/// long after each further one, up to a minute. Each minute of calm halves that.
+/// long after each further one, up to a minute. Each minute of calm halves that, and so many probes in a row that the path carried as
+/// upgrades failed end it: others have left the path.
 struct UpgradeBackoff: Sendable {
     /// An upgrade fails when layers are taken away again within this time.
     static let trial = Interval.seconds(5)
@@ -17,6 +18,7 @@ struct UpgradeBackoff: Sendable {
     /// The newest upgrade: when it was, the rate then, and the cost of everything after it.
     private var upgrade: (at: Instant, rate: Int, cost: Int)?
     private var failed: (rate: Int, cost: Int)?
+    private var failedAt = Instant(nanoseconds: 0)
     /// How many durations to skip next time.
     private var failures = 0
     private var until: Instant?
@@ -28,9 +30,15 @@ struct UpgradeBackoff: Sendable {
         guard let upgrade, now - upgrade.at < Self.trial else { return }
         self.upgrade = nil
         failures = failuresLeft(at: now)
+        failedAt = now
         until = now + Self.durations[min(failures, Self.durations.count - 1)]
         failures = min(failures + 1, Self.durations.count - 1)
         failed = (upgrade.rate, max(upgrade.cost, cost))
+    }
+
+    /// Takes how many times in a row the path carried a probe at the rate of the barred layers.
+    mutating func looked(_ carried: Int, at now: Instant) {
+        if carried >= max(failures, 1), now - failedAt >= Self.durations[0], let until, until > now { self.until = now }
     }
 
     private func failuresLeft(at now: Instant) -> Int {

@@ -50,6 +50,7 @@ extension Peer {
             carried: sendRate.carried.map { max($0 - audio, 0) },
             bottleneck: sendRate.triedMax.map { max($0 - audio, 0) },
             isGuess: sendRate.isGuess,
+            carriedLooks: sendRate.carriedLooks,
             at: now
         )
         divided = DividedRate(
@@ -61,7 +62,7 @@ extension Peer {
             settledUntil: now + Self.settledTime
         )
         sendRate.setDemand(allocation.demand + audio, at: now)
-        sendRate.setUpgrade(allocation.upgrade.map { $0 + audio })
+        sendRate.setUpgrade(allocation.upgrade.map { $0 + audio }, isBarred: allocation.isUpgradeBarred)
         var index = 0
         for slot in slots where slot.parameters.kind == .video && slot.source != nil {
             slot.setTarget(allocation.targets[index], at: now)

@@ -241,10 +241,14 @@ final class SendRate {
     }
 
     /// Sets the rate in bit/s that the next better layers need; `nil` when nothing better is wanted.
-    func setUpgrade(_ bitsPerSecond: Int?) {
+    /// - Parameter isBarred: whether they are not sent although the rate suffices.
+    func setUpgrade(_ bitsPerSecond: Int?, isBarred: Bool) {
         let rate = bitsPerSecond.flatMap { $0 <= triedMax ?? .max ? Double($0) : nil }
-        unsafe controller?.pointee.setUpgrade(rate, upgradeMeans)
+        unsafe controller?.pointee.setUpgrade(rate, upgradeMeans, isBarred: isBarred)
     }
+
+    /// Times in a row that the path carried a probe at the rate of barred layers.
+    var carriedLooks: Int { decision.carriedLooks }
 
     /// Bit/s above which no layers are tried, because pairs of packets tell that the bottleneck carries no more; `nil` while they do
     /// not agree, and where a probe asks the path itself. A trial that fails is a freeze (case No RTX of the server's scorecard).
