@@ -96,7 +96,7 @@ extension ScorecardCase {
             LinkSettings([(0, 50)]) { ($0.gilbert, $0.jitterMS, $0.queueBytes) = ((40, 2), 10, 100_000) },
             delay: 15,
             low: 4,
-            rise: 8
+            rise: 6.5
         ),
         gilbert(
             "cellular",
@@ -112,7 +112,7 @@ extension ScorecardCase {
             LinkSettings([(0, 10)]) { ($0.gilbert, $0.jitterMS, $0.queueBytes) = ((20, 2), 40, 50_000) },
             delay: 80,
             low: 2,
-            rise: 16
+            rise: 11.5
         ),
         ScorecardCase(
             .loss,
