@@ -159,7 +159,8 @@ let package = Package(
             ],
             isSmall: true
         ),
-        module("Room/Room", ["Wire", "Metrics", "MediaTypes", "Deflate", "ChannelTypes"]),
+        module("Room/ChannelData", ["Wire", "MediaTypes", "Deflate", "ChannelTypes"]),
+        module("Room/Room", ["Wire", "Metrics", "MediaTypes", "ChannelTypes", "ChannelData"]),
         module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
@@ -176,7 +177,9 @@ let package = Package(
         module(
             "Room/Cluster",
             [
-                "Wire", "Signatures", "Metrics", "ChannelTypes", "MediaTypes", "Room", "JSON", "Listeners", "CHiredis",
+                "Wire", "Signatures", "Metrics", "ChannelTypes", "ChannelData", "MediaTypes", "Room", "JSON",
+                "Listeners",
+                "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
                 nio("NIOPosix"),
@@ -363,20 +366,23 @@ let package = Package(
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",
-            dependencies: ["ChannelTypes", "Room", "MediaTypes", "Wire"],
+            dependencies: ["ChannelTypes", "ChannelData", "Room", "MediaTypes", "Wire"],
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
         tests(
             "RoomTests",
-            ["Deflate", "ChannelTypes", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport", "TestSupport", "Wire"]
+            [
+                "Deflate", "ChannelTypes", "ChannelData", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport",
+                "TestSupport", "Wire",
+            ]
         ),
         tests("JSONTests", ["JSON", "TestSupport"]),
         tests("HistoryTests", ["History", "JSON", "ChannelTypes", "MediaTypes", "Room", "Wire"]),
         // A model of the cluster's store.
         .target(
             name: "ClusterTestSupport",
-            dependencies: ["Cluster", "ChannelTypes", "MediaTypes", "Room", "TestSupport", "Wire"],
+            dependencies: ["Cluster", "ChannelTypes", "MediaTypes", "TestSupport", "Wire"],
             path: "Tests/ClusterTestSupport",
             swiftSettings: settings
         ),
@@ -480,8 +486,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
-        "Ayame", "TestSupport",
+        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Room", "JSON", "Cluster", "Access",
+        "Web", "Sora", "Ayame", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB", "CPrefetch",
     ]
     package.dependencies = []
@@ -489,7 +495,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
     let parsers = [
-        "Signatures", "Deflate", "ChannelTypes", "Room", "JSON", "Cluster", "Access", "Web", "Sora", "Ayame",
+        "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
+        "Ayame",
     ]
     package.products.append(.library(name: "NagareParsers", targets: parsers))
     // Of the modules that need packages, the files that read and decide what others send, without sockets, logs and clocks.
@@ -497,7 +504,9 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         target.swiftSettings = settings + [.unsafeFlags(["-enable-testing"])]
         switch target.name {
         case "Cluster":
-            target.dependencies = ["Wire", "Signatures", "ChannelTypes", "MediaTypes", "Room", "JSON", "CHiredis"]
+            target.dependencies = [
+                "Wire", "Signatures", "ChannelTypes", "ChannelData", "MediaTypes", "Room", "JSON", "CHiredis",
+            ]
             target.sources = [
                 "Links/LengthPrefix.swift", "Links/LinkBackoff.swift", "Links/LinkFrame.swift", "Links/LinkHello.swift",
                 "Links/LinkTable.swift", "RESP", "Replicas/ChannelReplicas.swift", "Channels/ChannelMessage.swift",

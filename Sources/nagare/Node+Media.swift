@@ -3,7 +3,6 @@ import EventLoop
 import Logging
 import Media
 import MediaTypes
-import Room
 import SRTP
 import TLS
 import TURN

@@ -1,6 +1,6 @@
+package import ChannelTypes
 package import Cluster
 internal import MediaTypes
-package import Room
 package import TestSupport
 package import Wire
 

@@ -1,7 +1,6 @@
 package import ChannelTypes
 internal import Cluster
 internal import MediaTypes
-import Room
 
 /// The rules of the store's scripts in Swift: what a store holds, and what each verb does to it.
 package struct MemoryContent: Hashable, Sendable {

@@ -1,7 +1,6 @@
 package import ChannelTypes
 package import Cluster
 internal import MediaTypes
-package import Room
 internal import TestSupport
 package import Wire
 

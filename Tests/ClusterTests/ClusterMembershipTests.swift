@@ -2,7 +2,6 @@ import ChannelTypes
 import ClusterTestSupport
 import Logging
 import MediaTypes
-import Room
 import Synchronization
 import TestSupport
 import Testing

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Logging
 import MediaTypes
 import Room

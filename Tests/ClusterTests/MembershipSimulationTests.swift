@@ -1,7 +1,7 @@
+import ChannelTypes
 import Cluster
 import ClusterTestSupport
 import MediaTypes
-import Room
 import TestSupport
 import Testing
 import Wire

@@ -1,5 +1,5 @@
+import ChannelTypes
 import MediaTypes
-import Room
 import Testing
 
 @testable import Cluster

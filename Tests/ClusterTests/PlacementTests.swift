@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 import Room
 import TestSupport

@@ -1,9 +1,9 @@
+import ChannelTypes
 import Foundation
 import Logging
 import MediaTypes
 import NIOCore
 import NIOPosix
-import Room
 import Synchronization
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
+import ChannelTypes
 import Cluster
 import MediaTypes
-import Room
 import Testing
 
 extension StoreCase {

@@ -1,7 +1,6 @@
 import ChannelTypes
 import Cluster
 import MediaTypes
-import Room
 import TestSupport
 import Testing
 

@@ -1,10 +1,10 @@
-import ChannelTypes
 import Foundation
 import JSON
 import MediaTypes
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import History
 @testable import Room
 

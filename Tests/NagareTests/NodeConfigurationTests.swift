@@ -1,5 +1,6 @@
 import Access
 import ArgumentParser
+import ChannelTypes
 import EventLoop
 import Logging
 import Media

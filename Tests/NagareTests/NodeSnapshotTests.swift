@@ -3,7 +3,6 @@ import EventLoop
 import Forwarding
 import MediaTypes
 import Metrics
-import Room
 import SRTP
 import Testing
 import Webhooks

@@ -1,4 +1,5 @@
-import ChannelTypes
+import ChannelData
+package import ChannelTypes
 package import MediaTypes
 package import Room
 import Synchronization

@@ -1,5 +1,4 @@
 package import MediaTypes
-import Room
 package import Wire
 
 /// A media plane that records its calls, and can be made to wait or to fail.

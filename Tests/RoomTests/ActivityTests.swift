@@ -1,9 +1,9 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// What metrics tell of single channels.

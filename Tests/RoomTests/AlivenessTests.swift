@@ -1,10 +1,10 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// Who counts as there, and what others are told of those who are not.

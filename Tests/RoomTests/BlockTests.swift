@@ -1,10 +1,10 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Synchronization
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 @Suite struct BlockTests {

@@ -1,4 +1,3 @@
-import ChannelTypes
 import Foundation
 import MediaTypes
 import RoomTestSupport
@@ -6,6 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 @Suite struct ChannelCommandTests {

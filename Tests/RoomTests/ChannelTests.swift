@@ -1,4 +1,3 @@
-import ChannelTypes
 import Dispatch
 import MediaTypes
 import RoomTestSupport
@@ -7,6 +6,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// A control loop for tests: a serial queue that counts its jobs and can be suspended.

@@ -1,4 +1,3 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Synchronization
@@ -6,6 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// Nodes of a cluster in one process.

@@ -1,10 +1,11 @@
-import ChannelTypes
 import Deflate
 import MediaTypes
 import RoomTestSupport
 import Testing
 import Wire
 
+@testable import ChannelData
+@testable import ChannelTypes
 @testable import Room
 
 /// Messages between participants, and between participants and their signaling.
@@ -360,7 +361,7 @@ struct DataChannelTests {
                 at: RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: 0)
             )
             let now = Instant(nanoseconds: 0)
-            #expect(router.joined(participant, plan: request.data, at: now).count == 1)
+            #expect(router.joined(participant.forData, plan: request.data, at: now).count == 1)
             for _ in 0..<2 {
                 router.enqueue(
                     .opened(

@@ -1,10 +1,11 @@
-import ChannelTypes
 import Deflate
 import MediaTypes
 import RoomTestSupport
 import Testing
 import Wire
 
+@testable import ChannelData
+@testable import ChannelTypes
 @testable import Room
 
 /// A router with participants, without actors and in virtual time.
@@ -22,7 +23,7 @@ struct DataRouterBench {
     mutating func join(_ channels: [DataChannelPlan], isHandled: Bool = true, bundle: String? = nil) throws -> PeerID {
         let plan = DataPlan(channels)
         let (participant, place) = try participant(plan, bundle: bundle)
-        _ = router.joined(participant, plan: plan, at: now)
+        _ = router.joined(participant.forData, plan: plan, at: now)
         for (index, channel) in channels.enumerated() {
             let id = DataChannelID(rawValue: UInt64(index) + 1)
             router.enqueue(
@@ -432,7 +433,7 @@ extension [DataRouter.Effect] {
         let others = try (0...DataRouter.remoteSendersMax).map { _ in try bench.participant().0 }
         func drops(_ sender: Participant) -> [MessageDropReason] {
             let message = RemoteMessage(sender: sender.id, label: "#a", isText: false, bytes: [1])
-            return bench.router.received(message, from: sender, at: bench.now) { _ in nil }.effects.drops
+            return bench.router.received(message, from: sender.forData, at: bench.now) { _ in nil }.effects.drops
         }
         #expect(others.allSatisfy { drops($0).isEmpty })
         #expect(others.dropLast().allSatisfy { drops($0) == [.deliveries] })

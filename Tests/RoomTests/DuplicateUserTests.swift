@@ -1,10 +1,10 @@
-import ChannelTypes
 import MediaTypes
+import Room
 import RoomTestSupport
 import Testing
 import Wire
 
-@testable import Room
+@testable import ChannelTypes
 
 /// Users that join a channel again.
 struct DuplicateUserTests {

@@ -1,9 +1,9 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// The expiry of the token or URL that admitted a participant.

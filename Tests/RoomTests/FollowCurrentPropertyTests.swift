@@ -1,4 +1,3 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import SeedSupport
@@ -6,6 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// Random events against a second implementation of the rules, which evaluates the whole history instead of one event

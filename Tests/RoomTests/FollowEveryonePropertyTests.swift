@@ -1,4 +1,3 @@
-import ChannelTypes
 import Foundation
 import MediaTypes
 import RoomTestSupport
@@ -7,6 +6,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// Random events against ``PropertyWorld``, a second implementation of the rules.

@@ -4,8 +4,6 @@ import TestSupport
 import Testing
 import Wire
 
-@testable import Room
-
 struct IdentifierTests {
     @Test func `identifiers have their format and read back`() {
         var generator = SeededGenerator(seed: 7)

@@ -1,10 +1,10 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// What operators see and do while a member's connection is lost and its place is kept.

@@ -1,10 +1,10 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// Which members are notified of which events.

@@ -1,4 +1,3 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import SeedSupport
@@ -6,6 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// The budget of what members change of themselves: mutes, roles and metadata.

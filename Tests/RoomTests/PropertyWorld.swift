@@ -1,9 +1,9 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import SeedSupport
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// A model whose members follow everyone, with an independent record of its events: states, requests and speech.

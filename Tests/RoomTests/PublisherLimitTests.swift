@@ -1,9 +1,9 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// The limits on concurrent publishers of the node and of an app.

@@ -1,11 +1,11 @@
-import ChannelTypes
 import MediaTypes
+import Room
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
-@testable import Room
+@testable import ChannelTypes
 
 /// New tokens and URLs of participants that stay.
 struct RefreshTests {

@@ -1,9 +1,9 @@
-import ChannelTypes
 import RoomTestSupport
 import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 struct SubscriptionTests {

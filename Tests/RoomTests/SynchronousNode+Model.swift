@@ -1,8 +1,8 @@
-import ChannelTypes
 import MediaTypes
 import RoomTestSupport
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 extension SynchronousNode {

@@ -1,10 +1,10 @@
-import ChannelTypes
 import Client
 import MediaTypes
 import Negotiation
 import RoomTestSupport
 import Wire
 
+@testable import ChannelTypes
 @testable import Forwarding
 @testable import Room
 

@@ -4,7 +4,6 @@ import DTLS
 import Forwarding
 import MediaTypes
 import Negotiation
-import Room
 import RoomTestSupport
 import TestSupport
 import Wire

@@ -17,8 +17,8 @@ enum Glossary {
         ),
         Word(
             word: "Room",
-            meaning: "the module, and a call of two in Ayame's protocol",
-            owners: ["Room", "AyameRooms", "RoomsService", "RoomEntry", "RoomSession"]
+            meaning: "the module and what it stands on, and a call of two in Ayame's protocol",
+            owners: ["Room", "ChannelTypes", "AyameRooms", "RoomsService", "RoomEntry", "RoomSession"]
         ),
         Word(
             word: "Link",

@@ -7,7 +7,7 @@ import Testing
     static let sansIOModules = [
         "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "Impairment", "Client",
+        "MediaTypes", "Negotiation", "Forwarding", "ChannelData", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = [

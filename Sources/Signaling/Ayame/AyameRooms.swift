@@ -1,5 +1,5 @@
-import ChannelTypes
-package import Room
+package import ChannelTypes
+import Room
 import Synchronization
 import Web
 package import Webhooks

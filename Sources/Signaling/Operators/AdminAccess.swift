@@ -1,6 +1,5 @@
 import Access
 import HTTPTypes
-import Room
 import Synchronization
 import Web
 import Wire

@@ -3,7 +3,6 @@ import HTTPTypes
 import History
 import JSON
 import MediaTypes
-import Room
 
 // The history of connections: how their media was, and why they ended.
 

@@ -1,6 +1,6 @@
+import ChannelTypes
 import HTTPTypes
 import JSON
-import Room
 import Wire
 
 extension OperatorsAPI {

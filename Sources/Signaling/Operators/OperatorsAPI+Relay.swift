@@ -2,7 +2,6 @@ import Ayame
 import ChannelTypes
 import HTTPTypes
 import JSON
-import Room
 
 // Channels of the 1:1 relay: lists. Their registrations end by the operations on the channel of the same name.
 

@@ -1,9 +1,9 @@
 import Access
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import JSON
 import NIOCore
-import Room
 import Web
 
 /// A refused request to the operators' API: an RFC 9457 problem document.

@@ -2,7 +2,6 @@ import Access
 import ChannelTypes
 import JSON
 import MediaTypes
-import Room
 import Wire
 
 /// A request of a client: a `request` of one that knows the channel extension, or a call over the data channel `rpc`.

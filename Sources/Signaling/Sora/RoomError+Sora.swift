@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 import Web
 
 // How Sora's protocol reports the errors of the rooms, apart from the messages that clients send: HTTP's sentences are in both.

@@ -1,7 +1,6 @@
 import Access
 import ChannelTypes
 import JSON
-import Room
 
 /// Requests of a client over the data channel `rpc`: JSON-RPC 2.0, with methods of Sora's HTTP API.
 enum SoraRPC {

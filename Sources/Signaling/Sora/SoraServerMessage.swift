@@ -2,7 +2,6 @@ import Access
 import ChannelTypes
 import JSON
 import MediaTypes
-import Room
 import Web
 import Wire
 

@@ -3,7 +3,6 @@ import ChannelTypes
 import JSON
 import MediaTypes
 import Negotiation
-import Room
 import Wire
 
 /// The effective settings of a connection: the grants, then the client's options, then the node's defaults.

@@ -6,7 +6,6 @@ import JSON
 import MediaTypes
 import NIOCore
 import Negotiation
-import Room
 
 /// A refused request: the HTTP status, and a sentence for the client's developer: what is wrong and what to do.
 package struct HTTPFailure: Error {

@@ -1,4 +1,3 @@
-import Room
 package import Wire
 
 /// The messages that one client may send: far more than any SDK sends.

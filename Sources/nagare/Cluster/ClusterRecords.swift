@@ -1,3 +1,4 @@
+import ChannelTypes
 import Cluster
 import Foundation
 import Logging

@@ -1,3 +1,4 @@
+import ChannelTypes
 import Cluster
 import Logging
 import MediaTypes

@@ -1,6 +1,6 @@
+import ChannelTypes
 import Cluster
 import Foundation
-import Room
 import Wire
 
 /// The settings of a node that joins a cluster. Files are read later.

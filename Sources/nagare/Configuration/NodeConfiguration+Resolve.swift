@@ -1,6 +1,5 @@
 import ChannelTypes
 import Logging
-import Room
 import SRTP
 import Sora
 import Wire

@@ -1,6 +1,5 @@
 import ChannelTypes
 import Media
-import Room
 import Web
 import Webhooks
 

@@ -1,6 +1,5 @@
 import Access
 import ChannelTypes
-import Room
 import Sora
 import Web
 import Wire

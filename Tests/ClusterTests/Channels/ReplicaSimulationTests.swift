@@ -1,9 +1,9 @@
-import ChannelTypes
 import MediaTypes
 import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Cluster
 @testable import Room
 

@@ -1,8 +1,8 @@
+import ChannelTypes
 import Logging
 import MediaTypes
 import NIOCore
 import NIOEmbedded
-import Room
 import Synchronization
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
+import ChannelTypes
 import MediaTypes
-import Room
 import TestSupport
 import Testing
 

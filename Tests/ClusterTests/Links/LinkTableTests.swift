@@ -1,6 +1,6 @@
+import ChannelTypes
 import ClusterTestSupport
 import MediaTypes
-import Room
 import TestSupport
 import Testing
 import Wire

@@ -1,6 +1,5 @@
 import ChannelTypes
 import MediaTypes
-import Room
 import Synchronization
 import TestSupport
 import Testing

@@ -1,8 +1,8 @@
+import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
 import JSON
 import MediaTypes
-import Room
 import Testing
 
 @testable import Operators

@@ -1,4 +1,4 @@
-import Room
+import ChannelTypes
 import Testing
 import Wire
 

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import NIOCore
 import NIOPosix
 import Room

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import Foundation
 import HTTPTypes
 import HummingbirdTesting

@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import HTTPTypes
 import History
 import Hummingbird

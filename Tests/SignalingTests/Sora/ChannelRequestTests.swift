@@ -1,7 +1,6 @@
 import Access
 import ChannelTypes
 import JSON
-import Room
 import Testing
 import Wire
 

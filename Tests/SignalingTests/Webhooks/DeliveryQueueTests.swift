@@ -1,5 +1,4 @@
 import ChannelTypes
-import Room
 import TestSupport
 import Testing
 import Wire

@@ -1,4 +1,3 @@
-import ChannelTypes
 import JSON
 import MediaTypes
 import Synchronization
@@ -6,6 +5,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 @testable import Webhooks
 

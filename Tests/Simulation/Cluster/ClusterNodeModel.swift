@@ -1,9 +1,9 @@
-import ChannelTypes
 import Cluster
 import MediaTypes
 import TestSupport
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// One run of a node of a ``ClusterWorld``: its membership, what it knows of channels at other nodes, and the channels.

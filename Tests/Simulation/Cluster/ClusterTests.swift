@@ -1,13 +1,13 @@
-import ChannelTypes
 import Cluster
 import ClusterTestSupport
 import MediaTypes
+import Room
 import SeedSupport
 import TestSupport
 import Testing
 import Wire
 
-@testable import Room
+@testable import ChannelTypes
 
 /// Whole clusters with faults, and what may never be, by the numbers of the design's oracles.
 ///

@@ -1,10 +1,10 @@
-import ChannelTypes
 import Cluster
 import ClusterTestSupport
 import MediaTypes
 import TestSupport
 import Wire
 
+@testable import ChannelTypes
 @testable import Room
 
 /// A whole cluster in virtual time: nodes with membership, links, and the members of their channels; the network between

@@ -1,3 +1,4 @@
+package import ChannelData
 package import ChannelTypes
 package import Logging
 package import MediaTypes

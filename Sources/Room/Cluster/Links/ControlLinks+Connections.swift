@@ -1,3 +1,4 @@
+import ChannelTypes
 internal import Logging
 internal import NIOCore
 internal import NIOPosix

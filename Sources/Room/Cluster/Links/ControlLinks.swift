@@ -1,9 +1,9 @@
-import ChannelTypes
+package import ChannelTypes
 internal import Listeners
 package import Logging
 internal import NIOCore
 internal import NIOPosix
-package import Room
+import Room
 import Synchronization
 internal import Wire
 

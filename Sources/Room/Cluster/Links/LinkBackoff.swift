@@ -1,3 +1,4 @@
+import ChannelTypes
 internal import Room
 internal import Wire
 

@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 
 /// What a node does with its links, called on one thread in the order of what happened. No call may block.
 package protocol LinkDelegate: AnyObject, Sendable {

@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 internal import Wire
 
 /// What two nodes send each other over their control link, one after the other.

@@ -1,5 +1,5 @@
+package import ChannelTypes
 internal import MediaTypes
-package import Room
 package import Wire
 
 /// The control links of a node: to whom there should be one, which connection carries it, and who is dead.

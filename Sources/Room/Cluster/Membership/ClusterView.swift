@@ -1,5 +1,6 @@
+package import ChannelTypes
 internal import MediaTypes
-package import Room
+import Room
 
 /// The other nodes of a cluster, as the store told of them.
 package struct ClusterView: Hashable, Sendable {

@@ -1,6 +1,6 @@
 package import ChannelTypes
 package import MediaTypes
-package import Room
+import Room
 package import Wire
 
 /// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.

@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 
 /// Takes what other nodes say of rooms of the 1:1 relay. It is called on one thread in the order of what happened, and must not
 /// block.

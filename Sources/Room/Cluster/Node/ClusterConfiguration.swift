@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 
 /// What a node needs to join a cluster.
 package struct ClusterConfiguration: Sendable {

@@ -1,7 +1,7 @@
 package import ChannelTypes
 package import Logging
 package import MediaTypes
-package import Room
+import Room
 internal import Wire
 
 /// Runs a node's ``Membership`` against the store: heartbeats, and the attaching of rooms.

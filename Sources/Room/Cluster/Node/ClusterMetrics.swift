@@ -1,3 +1,4 @@
+import ChannelTypes
 import MediaTypes
 package import Metrics
 import Room

@@ -1,6 +1,6 @@
+import ChannelTypes
 import Foundation
 package import MediaTypes
-package import Room
 
 // Tracks that cross between nodes: the requests for them go over the control link.
 

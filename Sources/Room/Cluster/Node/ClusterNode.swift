@@ -1,4 +1,4 @@
-import ChannelTypes
+package import ChannelTypes
 package import Logging
 package import MediaTypes
 package import Room

@@ -1,3 +1,4 @@
+import ChannelTypes
 internal import Foundation
 internal import Room
 

@@ -1,6 +1,5 @@
-import ChannelTypes
+package import ChannelTypes
 import Foundation
-package import Room
 import Synchronization
 
 /// Spreads values over all nodes of a cluster, also over those without a common channel.

@@ -1,6 +1,5 @@
 package import ChannelTypes
 package import MediaTypes
-package import Room
 
 /// The directory of a cluster: its nodes, and which of them have a room.
 ///

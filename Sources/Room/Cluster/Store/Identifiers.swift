@@ -1,5 +1,5 @@
+package import ChannelTypes
 package import MediaTypes
-package import Room
 
 /// The name of a cluster, which prefixes its keys in the store: 1 to 32 lower-case letters, digits and hyphens.
 package struct ClusterName: RawRepresentable, Hashable, Sendable, CustomStringConvertible {

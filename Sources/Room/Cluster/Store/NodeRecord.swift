@@ -1,6 +1,6 @@
+package import ChannelTypes
 internal import JSON
 internal import MediaTypes
-package import Room
 
 /// What a node tells the others about itself, through the store.
 package struct NodeRecord: Hashable, Sendable {

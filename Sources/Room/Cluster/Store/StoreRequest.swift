@@ -1,3 +1,4 @@
+import ChannelTypes
 internal import MediaTypes
 internal import Room
 

@@ -1,3 +1,4 @@
+import ChannelData
 import ChannelTypes
 import MediaTypes
 
@@ -126,7 +127,7 @@ extension Channel {
             return
         }
         let now = context.environment.clock.now().instant
-        perform(data.received(message, from: sender, at: now, part: { delivered($0, at: now) }).effects)
+        perform(data.received(message, from: sender.forData, at: now, part: { delivered($0, at: now) }).effects)
     }
 
     private func changed(_ records: [MemberRecord], of node: NodeIncarnation) {

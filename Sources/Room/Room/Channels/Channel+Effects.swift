@@ -1,3 +1,4 @@
+import ChannelData
 import ChannelTypes
 import MediaTypes
 import Wire

@@ -1,3 +1,4 @@
+import ChannelData
 import ChannelTypes
 import MediaTypes
 import Wire
@@ -214,7 +215,9 @@ extension Channel {
             )
         }
         if media.data != nil, let participant = model.participants[id], participant.peer == reservation.peer {
-            perform(data.joined(participant, plan: reservation.data, at: context.environment.clock.now().instant))
+            perform(
+                data.joined(participant.forData, plan: reservation.data, at: context.environment.clock.now().instant)
+            )
         }
         return resource
     }

@@ -1,3 +1,4 @@
+package import ChannelData
 package import ChannelTypes
 package import MediaTypes
 

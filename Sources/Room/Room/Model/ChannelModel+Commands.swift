@@ -1,4 +1,4 @@
-import ChannelTypes
+package import ChannelTypes
 import MediaTypes
 import Wire
 

@@ -1,3 +1,5 @@
+package import ChannelTypes
+
 /// Whether a node admits joining participants: what an operator, a drain, the cluster and a shutdown say together.
 package struct JoinPolicy: Hashable, Sendable {
     /// What an operator set.

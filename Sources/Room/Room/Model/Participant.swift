@@ -1,3 +1,4 @@
+import ChannelData
 import ChannelTypes
 import MediaTypes
 import Wire
@@ -256,5 +257,19 @@ struct Participant: Sendable, Codable {
     /// How long it has been connected.
     func duration(at now: RoomTime) -> Duration {
         .nanoseconds(connectedAt.map { max((now.instant - $0.instant).nanoseconds, 0) } ?? 0)
+    }
+}
+
+extension Participant {
+    /// What the router of messages knows of it.
+    var forData: DataParticipant {
+        DataParticipant(
+            id: id,
+            peer: peer,
+            location: location,
+            bundle: terms.bundle,
+            clientID: member.clientID,
+            displayName: terms.displayName
+        )
     }
 }

@@ -1,3 +1,5 @@
+import ChannelTypes
+
 /// The participants of a node that publish, in total and by the app whose tokens admitted them.
 struct PublisherCounts: Hashable, Sendable {
     private var total = 0

@@ -1,4 +1,5 @@
-package import Room
+package import ChannelTypes
+import Room
 import Synchronization
 import Web
 

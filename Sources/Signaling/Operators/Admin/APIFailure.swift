@@ -1,5 +1,5 @@
+import ChannelTypes
 import JSON
-import Room
 import Web
 
 /// Why an operation of the admin API failed.

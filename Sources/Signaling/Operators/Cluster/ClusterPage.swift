@@ -1,6 +1,6 @@
 import Access
+import ChannelTypes
 import MediaTypes
-import Room
 import Web
 import Wire
 

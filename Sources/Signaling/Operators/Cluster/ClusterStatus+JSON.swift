@@ -1,6 +1,6 @@
+import ChannelTypes
 import JSON
 import MediaTypes
-import Room
 import Web
 import Wire
 

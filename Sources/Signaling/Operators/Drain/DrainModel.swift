@@ -1,4 +1,4 @@
-package import Room
+package import ChannelTypes
 package import Wire
 
 /// How a node drains.

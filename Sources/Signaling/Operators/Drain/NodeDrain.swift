@@ -1,4 +1,5 @@
 package import Ayame
+package import ChannelTypes
 package import Logging
 package import Room
 import Synchronization

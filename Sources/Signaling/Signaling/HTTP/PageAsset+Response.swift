@@ -1,8 +1,8 @@
+import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import NIOCore
 import Pages
-import Room
 import Web
 
 extension PageAsset {

@@ -1,6 +1,7 @@
 import MediaTypes
 import Wire
 
+@testable import ChannelTypes
 @testable import Cluster
 @testable import Room
 

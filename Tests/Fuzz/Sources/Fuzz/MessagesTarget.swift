@@ -5,7 +5,6 @@ import Wire
 @testable import Ayame
 @testable import ChannelTypes
 @testable import JSON
-@testable import Room
 @testable import Sora
 @testable import Web
 

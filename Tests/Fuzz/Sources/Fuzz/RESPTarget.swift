@@ -1,7 +1,6 @@
 import Wire
 
 @testable import Cluster
-@testable import Room
 
 /// The replies of a store: read in pieces as in one, and a node's record in each text. Then a command of the same bytes,
 /// which reads as it was written.

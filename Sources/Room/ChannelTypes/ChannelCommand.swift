@@ -1,4 +1,3 @@
-package import ChannelTypes
 package import MediaTypes
 package import Wire
 
@@ -87,7 +86,7 @@ package enum Initiator: Hashable, Sendable {
         case `operator`
     }
 
-    var kind: Kind {
+    package var kind: Kind {
         switch self {
         case .member: .member
         case .operator, .node: .operator
@@ -109,17 +108,19 @@ extension ChannelCommand {
     package var name: String { Mirror(reflecting: self).children.first?.label ?? "\(self)" }
 
     /// Who may ask for it besides operators.
-    struct Permission: OptionSet {
-        let rawValue: UInt8
+    package struct Permission: OptionSet {
+        package let rawValue: UInt8
         /// The participant that it is about.
-        static let member = Self(rawValue: 1)
+        package static let member = Self(rawValue: 1)
         /// Other nodes.
-        static let nodes = Self(rawValue: 2)
+        package static let nodes = Self(rawValue: 2)
+
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
     }
 
     /// What operators alone may ask for is about a whole channel or all connections of a user: it changes the register, which nodes
     /// share.
-    var permission: Permission {
+    package var permission: Permission {
         switch self {
         case .setRole(_, of: .participant), .setMuted(_, kinds: _, of: .participant),
             .subscribe(_, to: _, receiver: .participant), .requestLayer, .requestHeight, .requestSpotlightLayers,
@@ -136,7 +137,7 @@ extension ChannelCommand {
     }
 
     /// The participant that it is about; `nil` for a channel, a user or several participants.
-    var participant: ParticipantID? {
+    package var participant: ParticipantID? {
         switch self {
         case .setRole(_, of: .participant(let id)), .setMuted(_, kinds: _, of: .participant(let id)),
             .subscribe(_, to: _, receiver: .participant(let id)), .requestLayer(_, receiver: let id, sender: _),
@@ -152,7 +153,7 @@ extension ChannelCommand {
 }
 
 extension ChannelCommand.EndCause {
-    var reason: EndReason {
+    package var reason: EndReason {
         switch self {
         case .disconnectedByOperator: .disconnectedByOperator
         case .kicked: .kicked
@@ -165,7 +166,7 @@ extension ChannelCommand.EndCause {
     }
 
     /// `nil` for a reason that one node does not ask another one for.
-    init?(_ reason: EndReason) {
+    package init?(_ reason: EndReason) {
         guard let cause = Self.allCases.first(where: { $0.reason == reason }) else { return nil }
         self = cause
     }

@@ -14,12 +14,12 @@ package final class UnknownElements: Sendable {
 }
 
 /// The elements of a list that this build understands. A later version may know more values.
-struct KnownElements<Element: Decodable>: Decodable {
-    private(set) var elements: [Element] = []
+package struct KnownElements<Element: Decodable>: Decodable {
+    package private(set) var elements: [Element] = []
 
     private struct Skipped: Decodable { init(from decoder: any Decoder) {} }
 
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         var list = try decoder.unkeyedContainer()
         let unknown = UnknownElements.key.flatMap { decoder.userInfo[$0] as? UnknownElements }
         while !list.isAtEnd {

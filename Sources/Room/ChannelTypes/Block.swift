@@ -1,5 +1,3 @@
-package import ChannelTypes
-
 /// An operator's refusal of a user or a stream, until it expires or is lifted.
 package struct Block: Hashable, Sendable, Codable {
     /// Who or what is refused.
@@ -22,10 +20,10 @@ package struct Block: Hashable, Sendable, Codable {
     }
 
     /// Whether it has expired at a time in seconds since 1970 UTC.
-    func isOver(at unixSeconds: Int64) -> Bool { untilUnixSeconds.map { $0 <= unixSeconds } ?? false }
+    package func isOver(at unixSeconds: Int64) -> Bool { untilUnixSeconds.map { $0 <= unixSeconds } ?? false }
 }
 
 extension RoomTime {
     /// In seconds since 1970 UTC.
-    var unixSeconds: Int64 { unixNanoseconds / 1_000_000_000 }
+    package var unixSeconds: Int64 { unixNanoseconds / 1_000_000_000 }
 }

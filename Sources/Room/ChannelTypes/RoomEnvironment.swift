@@ -1,6 +1,5 @@
-import ChannelTypes
-import MediaTypes
-import Wire
+package import MediaTypes
+package import Wire
 
 /// The clock and the random bits of rooms; a simulation passes its own.
 ///
@@ -32,11 +31,11 @@ package struct RoomEnvironment: Sendable {
         return make(&generator)
     }
 
-    func participantID() -> ParticipantID { make { ParticipantID(using: &$0) } }
-    func channelSessionID() -> ChannelSessionID { make { ChannelSessionID(using: &$0) } }
-    func resourceID(of node: NodeIncarnation?) -> ResourceID { make { ResourceID(node: node, using: &$0) } }
-    func iceCredentials() -> ICECredentials { make { ICECredentials(using: &$0) } }
+    package func participantID() -> ParticipantID { make { ParticipantID(using: &$0) } }
+    package func channelSessionID() -> ChannelSessionID { make { ChannelSessionID(using: &$0) } }
+    package func resourceID(of node: NodeIncarnation?) -> ResourceID { make { ResourceID(node: node, using: &$0) } }
+    package func iceCredentials() -> ICECredentials { make { ICECredentials(using: &$0) } }
     /// 128 random bits for a ``ResumeToken``.
-    func resumeSecret() -> String { make { Crockford.text(high: $0.next(), low: $0.next()) } }
-    func iceVersion() -> ICEVersion { make { ICEVersion(using: &$0) } }
+    package func resumeSecret() -> String { make { Crockford.text(high: $0.next(), low: $0.next()) } }
+    package func iceVersion() -> ICEVersion { make { ICEVersion(using: &$0) } }
 }

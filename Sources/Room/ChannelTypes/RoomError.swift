@@ -1,4 +1,3 @@
-package import ChannelTypes
 import MediaTypes
 
 /// Why rooms refuse a request.

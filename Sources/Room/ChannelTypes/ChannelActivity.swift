@@ -1,5 +1,4 @@
-package import ChannelTypes
-import MediaTypes
+package import MediaTypes
 import Wire
 
 /// What this node carries of one channel at one moment, for metrics. Members of other nodes are not included.
@@ -37,7 +36,7 @@ package struct ChannelActivity: Hashable, Sendable {
     }
 
     /// Counts the quality of one member's network.
-    mutating func add(_ quality: LinkQuality) {
+    package mutating func add(_ quality: LinkQuality) {
         if quality.uplink.rawValue >= LinkQuality.Level.poor.rawValue { poorUplinks += 1 }
         if quality.downlink.rawValue >= LinkQuality.Level.poor.rawValue { poorDownlinks += 1 }
     }
@@ -45,7 +44,7 @@ package struct ChannelActivity: Hashable, Sendable {
 
 extension ChannelActivity.Media {
     /// Adds what one member's transport carries.
-    mutating func add(_ statistics: PeerStatistics) {
+    package mutating func add(_ statistics: PeerStatistics) {
         for received in statistics.received { receivedBytesPerSecond &+= received.bitsPerSecond / 8 }
         for sent in statistics.sent {
             sentBytesPerSecond &+= sent.bitsPerSecond / 8

@@ -1,4 +1,3 @@
-import ChannelTypes
 package import MediaTypes
 package import Wire
 
@@ -58,7 +57,7 @@ package struct ConnectionSetup: Hashable, Sendable, Codable {
     }
 
     /// Of a request that has its place now.
-    init(_ request: JoinRequest, at now: Instant) {
+    package init(_ request: JoinRequest, at now: Instant) {
         self.init()
         guard let receivedAt = request.receivedAt, let authorizedAt = request.authorizedAt else { return }
         authorization = max(authorizedAt - receivedAt, .zero)

@@ -1,5 +1,3 @@
-package import ChannelTypes
-
 /// An operator's decision that ends connections.
 package enum OperatorDecision: Hashable, Sendable {
     /// A user is removed from a channel. It may join again.

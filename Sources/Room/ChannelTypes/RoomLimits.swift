@@ -1,5 +1,3 @@
-package import ChannelTypes
-
 /// Limits of one node's rooms. Everything that a client can add to has a limit here.
 package struct RoomLimits: Equatable, Sendable, Codable {
     /// Channels with participants. Channels with listeners only are bounded by the listeners.

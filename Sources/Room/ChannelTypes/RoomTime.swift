@@ -13,7 +13,7 @@ package struct RoomTime: Hashable, Sendable, Codable {
     }
 
     /// Whole seconds of the monotonic clock.
-    var second: Int64 { instant.nanoseconds / 1_000_000_000 }
+    package var second: Int64 { instant.nanoseconds / 1_000_000_000 }
 }
 
 /// The clock of rooms; tests pass their own.

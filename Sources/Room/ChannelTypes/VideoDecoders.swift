@@ -22,7 +22,7 @@ package struct VideoDecoders: Hashable, Sendable, Codable {
         return Self.common.reduce(preferred) { count($1) > count($0) ? $1 : $0 }
     }
 
-    mutating func add(_ change: Int, _ codecs: Set<CodecName>) {
+    package mutating func add(_ change: Int, _ codecs: Set<CodecName>) {
         viewers += change
         for codec in codecs {
             let count = (counts[codec] ?? 0) + change

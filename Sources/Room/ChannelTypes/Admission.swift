@@ -1,5 +1,3 @@
-import ChannelTypes
-
 /// Why a newcomer was refused, for metrics.
 package enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case channelsFull = "channels_full"
@@ -23,7 +21,7 @@ package enum JoinRefusal: String, Hashable, Sendable, CaseIterable {
     case alreadyPublishing = "already_publishing"
 
     /// `nil` for other errors.
-    init?(_ error: RoomError) {
+    package init?(_ error: RoomError) {
         switch error {
         case .channelsFull: self = .channelsFull
         case .nodeFull: self = .nodeFull
@@ -50,7 +48,7 @@ package enum AbandonedSetup: String, Hashable, Sendable, CaseIterable {
     case evicted = "crowded_out"
 
     /// `nil` for other reasons.
-    init?(_ reason: EndReason) {
+    package init?(_ reason: EndReason) {
         switch reason {
         case .unanswered: self = .unanswered
         case .unreachable: self = .unreachable

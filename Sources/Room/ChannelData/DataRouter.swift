@@ -3,6 +3,33 @@ import Deflate
 package import MediaTypes
 package import Wire
 
+/// What a router knows of a participant, of this node or another one.
+package struct DataParticipant: Sendable {
+    package let id: ParticipantID
+    package let peer: PeerID
+    package let location: MediaLocation
+    package let bundle: Bundle
+    /// Whom its messages are from, as receivers are told.
+    package let clientID: String
+    package let displayName: String?
+
+    package init(
+        id: ParticipantID,
+        peer: PeerID,
+        location: MediaLocation,
+        bundle: Bundle,
+        clientID: String,
+        displayName: String?
+    ) {
+        self.id = id
+        self.peer = peer
+        self.location = location
+        self.bundle = bundle
+        self.clientID = clientID
+        self.displayName = displayName
+    }
+}
+
 /// Who gets the messages of whom: the data channels of one channel's participants.
 ///
 /// Messages of labels with `#` go to all other participants with the label that receive. Messages of other labels go to the
@@ -40,18 +67,18 @@ package struct DataRouter: Sendable {
     private static let signalingBytesBurst = 4 << 20
     /// The most bytes of content to others at once. With the longest message behind them they fit into the queue of a receiver,
     /// who therefore loses nothing of a burst.
-    static let bytesBurst = 192 << 10
+    package static let bytesBurst = 192 << 10
     /// How long a message to others may wait for room in the meters of its sender. What would wait longer is dropped, so that a
     /// sender's own signaling does not wait behind it for minutes.
-    static let patience = Interval.seconds(2)
+    package static let patience = Interval.seconds(2)
     /// The same where messages may be lost: as long as they wait at a receiver.
-    static let lossyPatience = Interval.milliseconds(100)
+    package static let lossyPatience = Interval.milliseconds(100)
     /// Bytes of a message that are one delivery to one receiver: what a packet has room for.
     private static let bytesPerDelivery = 1_160
     /// A message may take so many seconds of its sender's deliveries: 256 KiB to 880 receivers, by default.
     private static let messageSecondsMax = 10
     /// Participants of other nodes whose deliveries are counted by themselves.
-    static let remoteSendersMax = 1_024
+    package static let remoteSendersMax = 1_024
     /// Bytes of content, bytes that are compressed, and receivers, that are a step of work.
     private static let bytesPerStep = 4_096
     private static let compressedBytesPerStep = 512
@@ -68,12 +95,11 @@ package struct DataRouter: Sendable {
         /// ``DataChannelPlan/Header/user`` of its messages.
         let userHeader: [UInt8]
 
-        init(_ participant: Participant) {
+        init(_ participant: DataParticipant) {
             id = participant.id
             number = participant.peer.rawValue
-            bundle = participant.terms.bundle
-            let user = participant.channelUser
-            let fields = [user.id, user.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
+            bundle = participant.bundle
+            let fields = [participant.clientID, participant.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
             userHeader = fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
                 header += [UInt8(field.count >> 8), UInt8(field.count & 0xFF)] + field
             }
@@ -160,7 +186,7 @@ package struct DataRouter: Sendable {
     // MARK: - Members
 
     /// A participant with data channels is active. The channels of its plan are opened.
-    mutating func joined(_ participant: Participant, plan: DataPlan?, at now: Instant) -> [Effect] {
+    package mutating func joined(_ participant: DataParticipant, plan: DataPlan?, at now: Instant) -> [Effect] {
         var member = Member(
             id: participant.id,
             peer: participant.peer,
@@ -185,12 +211,12 @@ package struct DataRouter: Sendable {
     }
 
     /// Whether ``left(_:reason:)`` ends the peer.
-    func endsPeer(_ peer: PeerID) -> Bool {
+    package func endsPeer(_ peer: PeerID) -> Bool {
         participants[peer].flatMap { members[$0] }?.hasPlan == true
     }
 
     /// A participant's connection ended. Channels of a plan are closed before the peer, after the last message.
-    mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
+    package mutating func left(_ id: ParticipantID, reason: EndReason) -> [Effect] {
         guard let member = members[id] else { return [] }
         var effects: [Effect] = []
         if let (label, bytes) = member.farewell?(reason) { effects = send(bytes, on: label, to: id) }
@@ -485,9 +511,9 @@ package struct DataRouter: Sendable {
 
     /// A message of a participant of another node, which has checked that it may be sent. It does not wait: one that has no room
     /// is dropped.
-    mutating func received(
+    package mutating func received(
         _ message: RemoteMessage,
-        from participant: Participant,
+        from participant: DataParticipant,
         at now: Instant,
         part: (Int) -> Int?
     ) -> Step {
