@@ -11,7 +11,6 @@ package struct LayerAllocator: Sendable {
     private var division = LayerDivision(LayerLadders())
     private var proven = ProvenRate()
     private var bar = UpgradeBackoff()
-    private var isBarred = false
     /// When the first slots were given a limited rate.
     private var startedAt: Instant?
     /// The cost of everything while the rate last sufficed for it.
@@ -39,6 +38,7 @@ package struct LayerAllocator: Sendable {
     private static let smallRoomPerMille = 75
     private static let smallRoomMin = 60_000
     private var mayHaveSmallRoom = false
+    private var isBarred = false
     /// Layers whose costs rose keep playing below this part of them: peaks count for a while longer than they last.
     private static let toleratedPart = 0.75
     private static let toleratedTime = Interval.milliseconds(500)
@@ -77,7 +77,7 @@ package struct LayerAllocator: Sendable {
         division.carried = carried
         division.divide(rate, over: slots.count, into: &affordable)
         let isShort = downgrade(rate, at: now)
-        bar.looked(carriedLooks, at: now)
+        if carriedLooks > 0 { bar.looked(carriedLooks, at: now) }
         planUpgrades(rate, bottleneck, at: now)
         if !isShort { upgrade(requests, rate, isGuess: isGuess, at: now) }
         return settle(requests, rate, at: now)

@@ -19,9 +19,9 @@ struct UpgradeBackoff: Sendable {
     private var upgrade: (at: Instant, rate: Int, cost: Int)?
     private var failed: (rate: Int, cost: Int)?
     private var failedAt = Instant(nanoseconds: 0)
-    /// How many durations to skip next time.
-    private var failures = 0
     private var until: Instant?
+    /// How many durations to skip next time. Small, and behind an optional value: an allocator is copied as a whole.
+    private var failures: UInt8 = 0
 
     mutating func upgraded(to cost: Int, rate: Int, at now: Instant) { upgrade = (now, rate, cost) }
 
@@ -31,19 +31,22 @@ struct UpgradeBackoff: Sendable {
         self.upgrade = nil
         failures = failuresLeft(at: now)
         failedAt = now
-        until = now + Self.durations[min(failures, Self.durations.count - 1)]
-        failures = min(failures + 1, Self.durations.count - 1)
+        let last = UInt8(Self.durations.count - 1)
+        until = now + Self.durations[Int(min(failures, last))]
+        failures = min(failures &+ 1, last)
         failed = (upgrade.rate, max(upgrade.cost, cost))
     }
 
     /// Takes how many times in a row the path carried a probe at the rate of the barred layers.
     mutating func looked(_ carried: Int, at now: Instant) {
-        if carried >= max(failures, 1), now - failedAt >= Self.durations[0], let until, until > now { self.until = now }
+        if carried >= max(Int(failures), 1), now - failedAt >= Self.durations[0], let until, until > now {
+            self.until = now
+        }
     }
 
-    private func failuresLeft(at now: Instant) -> Int {
+    private func failuresLeft(at now: Instant) -> UInt8 {
         guard let until, now > until else { return failures }
-        return max(0, failures - Int((now - until).nanoseconds / Self.calm.nanoseconds))
+        return UInt8(max(0, Int64(failures) - (now - until).nanoseconds / Self.calm.nanoseconds))
     }
 
     /// The highest cost that an upgrade may reach now at a rate; `nil` without a limit.
