@@ -178,8 +178,7 @@ let package = Package(
             "Room/Cluster",
             [
                 "Wire", "Signatures", "Metrics", "ChannelTypes", "ChannelData", "MediaTypes", "Room", "JSON",
-                "Listeners",
-                "CHiredis",
+                "Listeners", "CHiredis",
                 .product(name: "Logging", package: "swift-log"),
                 nio("NIOCore"),
                 nio("NIOPosix"),

@@ -54,7 +54,9 @@ struct LossTest: ~Copyable, Sendable {
     private static let margin = 0.02
     /// Without a result in this time, a raised rate was not carried.
     private static let raisedMax: Int64 = 700_000
-    /// A raised rate that was not carried is tried once more where losses come in runs of this length: one may have met the cluster.
+    /// After so many raised rates that were not carried, the next test lowers the rate: one run of losses may have met a cluster. After
+    /// the first one where the runs are shorter than this.
+    private static let raisesMax = 2
     private static let runLengthMin = 2.0
     /// More than this is not inherent: no medium bears it, and two senders that overload a link would take it for that.
     private static let inherentMax = 0.3
@@ -179,7 +181,7 @@ struct LossTest: ~Copyable, Sendable {
             else {
                 capped = test
                 capped?.from = now
-                failedRaises = 2
+                failedRaises = Self.raisesMax
                 return .cap
             }
             learn(0.5 * (ratio + test.loss))
@@ -187,9 +189,7 @@ struct LossTest: ~Copyable, Sendable {
         }
         if let capped, now &- capped.from > Self.window &+ roundTrip {
             self.capped = nil
-            if Double(packets) * capped.loss > Self.lossesMin, ratio > 0.5 * capped.loss,
-                ratio < Self.inherentMax
-            {
+            if Double(packets) * capped.loss > Self.lossesMin, ratio > 0.5 * capped.loss, ratio < Self.inherentMax {
                 learn(0.5 * (ratio + capped.loss))
                 return .inherent(capped.rate)
             }
@@ -199,7 +199,7 @@ struct LossTest: ~Copyable, Sendable {
             raised(isCarried: false, at: now)
         }
         if ratio > inherent + noise + Self.margin, now > heldUntil, now % Self.period < Self.startSpan {
-            if canRaise, failedRaises < (runLength < Self.runLengthMin ? 1 : 2), ratio < Self.inherentMax {
+            if canRaise, failedRaises < (runLength < Self.runLengthMin ? 1 : Self.raisesMax), ratio < Self.inherentMax {
                 raisedAt = now
                 return .raise
             }

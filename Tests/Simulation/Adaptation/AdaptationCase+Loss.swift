@@ -34,10 +34,9 @@ extension AdaptationCase {
         let start = call.world.now
         call.run(30)
         let settled = start + .seconds(5)
-        let first = call.picture.changes.last { $0.at <= settled }?.step.layer ?? 0
         return [
             "T best": call.picture.changes.first { $0.step.layer == 2 }.map { ($0.at - start).seconds } ?? .infinity,
-            "layer": Double(call.picture.changes.filter { $0.at > settled }.map(\.step.layer).min() ?? first),
+            "layer": lowestLayer(of: call, from: settled),
             "Z": 100 * call.picture.frozenShare(from: settled, until: call.world.now),
         ]
     }
@@ -49,6 +48,12 @@ extension AdaptationCase {
         lossy?.loss = Double(percent) / 100
         lossy?.lossLength = 4
         call.world.network.between = { [lossy] _, to in to == viewer ? lossy : nil }
+    }
+
+    /// The lowest layer that is seen after a change, or the one that plays on.
+    private static func lowestLayer(of call: MeasuredCall, from start: Instant) -> Double {
+        let playing = call.picture.changes.last { $0.at <= start }?.step.layer ?? 0
+        return Double(call.picture.changes.filter { $0.at > start }.map(\.step.layer).min() ?? playing)
     }
 
     private static func bursts(percent: Int, _ gates: [AdaptationGate]) -> AdaptationCase {
@@ -71,10 +76,9 @@ extension AdaptationCase {
             losePackets(percent: percent, of: call)
             let start = call.world.now
             call.run(40)
-            let layer = call.picture.changes.last { $0.at <= start }?.step.layer ?? 0
             return [
                 "Z": 100 * call.picture.frozenShare(from: start, until: call.world.now),
-                "layer": Double(call.picture.changes.filter { $0.at > start }.map(\.step.layer).min() ?? layer),
+                "layer": lowestLayer(of: call, from: start),
                 "O": call.overheadPercent,
             ]
         }

@@ -38,7 +38,6 @@ package struct LayerAllocator: Sendable {
     private static let smallRoomPerMille = 75
     private static let smallRoomMin = 60_000
     private var mayHaveSmallRoom = false
-    private var isBarred = false
     /// Layers whose costs rose keep playing below this part of them: peaks count for a while longer than they last.
     private static let toleratedPart = 0.75
     private static let toleratedTime = Interval.milliseconds(500)
@@ -77,10 +76,10 @@ package struct LayerAllocator: Sendable {
         division.carried = carried
         division.divide(rate, over: slots.count, into: &affordable)
         let isShort = downgrade(rate, at: now)
-        if carriedLooks > 0 { bar.looked(carriedLooks, at: now) }
-        planUpgrades(rate, bottleneck, at: now)
+        bar.looked(carriedLooks, at: now)
+        let isBarred = planUpgrades(rate, bottleneck, at: now)
         if !isShort { upgrade(requests, rate, isGuess: isGuess, at: now) }
-        return settle(requests, rate, at: now)
+        return settle(requests, rate, isBarred: isBarred, at: now)
     }
 
     /// Brings the slots into the requests' order.
@@ -169,12 +168,13 @@ package struct LayerAllocator: Sendable {
         return cost + max(mayHaveSmallRoom ? min(usual, small) : usual, Self.roomMin)
     }
 
-    private mutating func planUpgrades(_ rate: Int, _ bottleneck: Int?, at now: Instant) {
+    /// - Returns: whether upgrades that failed of late are barred.
+    private mutating func planUpgrades(_ rate: Int, _ bottleneck: Int?, at now: Instant) -> Bool {
         let barred = bar.limit(atRate: rate, bottleneck: bottleneck, at: now)
-        isBarred = barred != nil
         let limit = min(barred ?? .max, bottleneck ?? .max)
         division.divide(min(upgradeBudget(rate), limit), over: slots.count, into: &upgrades)
         division.divide(min(upgradeBudget(proven.rate), limit), over: slots.count, into: &provenUpgrades)
+        return barred != nil
     }
 
     /// What a slot could have if it need not wait for others.
@@ -269,7 +269,12 @@ package struct LayerAllocator: Sendable {
 
     // MARK: - Result
 
-    private mutating func settle(_ requests: [LayerRequest], _ rate: Int, at now: Instant) -> LayerAllocation {
+    private mutating func settle(
+        _ requests: [LayerRequest],
+        _ rate: Int,
+        isBarred: Bool,
+        at now: Instant
+    ) -> LayerAllocation {
         var allocation = LayerAllocation()
         targets.removeAll(keepingCapacity: true)
         for slot in slots.indices {
