@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import time
@@ -332,16 +333,20 @@ def test_clients_that_a_limit_of_time_ended_missed_a_clock(failures: dict[str, i
 
 
 def test_seconds_that_the_host_took_say_nothing_about_an_attack() -> None:
-    progress = CallProgress(SimpleNamespace(stderr=[]))
+    node = SimpleNamespace(process=SimpleNamespace(pid=os.getpid()))
+    progress = CallProgress(SimpleNamespace(stderr=[]), node)
     given = [(1, "3.21", 0.0), (2, "9.90", 0.0), (3, "2.00", 0.0), (4, "2.50", 0.01), (5, "18.00", 0.2), (6, "4.00", 0.2)]
-    progress.seconds = [Second(at, f"{at} s  latency p50 0.56 p99 {p99} ms", stolen) for at, p99, stolen in given]
+    progress.seconds = [Second(at, f"{at} s  latency p50 0.56 p99 {p99} ms", stolen, 0.01) for at, p99, stolen in given]
     # The second line tells of a second in which the attack began.
     before = Latency(3.21, was_quiet=True)
     late = progress.late(Attacks(began={"mutes": 1.5}))
     assert late == {UNATTACKED: before, "mutes": Latency(2.5, was_quiet=True)}
     # A generator whose timers are late measures the machine.
-    slow = Second(7, "7 s  latency p50 0.56 p99 19.00 ms  generator 3 %, timers p99 4.10 ms late", 0.0)
-    assert not slow.is_quiet and replace(slow, line=slow.line.replace("4.10", "3.90")).is_quiet
+    slow = Second(7, "7 s  latency p50 0.56 p99 19.00 ms  generator 3 %, timers p99 4.10 ms late", 0.0, 0.01)
+    in_time = replace(slow, line=slow.line.replace("4.10", "3.90"))
+    assert not slow.is_quiet and in_time.is_quiet
+    # A loop that waited as long for a processor as the packets were late measures it, too.
+    assert not replace(in_time, waited=0.03).is_quiet
     assert replace(slow, line="7 s  0 missing  generator 3 %, timers p99 4.10 ms late").latency is None
     # What held in disturbed seconds held.
     late = progress.late(Attacks(began={"mutes": 1.5, "bombs": 4.5}))

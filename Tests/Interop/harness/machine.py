@@ -54,6 +54,18 @@ def waited(processes: set[int]) -> dict[tuple[int, int], float]:
     return seconds
 
 
+def waited_by(process: int, name: str) -> float:
+    """Seconds that the threads of a process whose names begin with `name` have waited for a processor since their start."""
+    seconds = 0.0
+    for (_, thread), one in waited({process}).items():
+        try:
+            found = (PROC / str(process) / "task" / str(thread) / "comm").read_text()
+        except OSError:
+            continue  # The thread has ended.
+        seconds += one if found.startswith(name) else 0.0
+    return seconds
+
+
 def socket_drops(processes: set[int]) -> dict[int, int]:
     """Datagrams that the kernel has dropped at full receive buffers, by the inode of each UDP socket of the processes."""
     tables: dict[str, dict[int, int]] = {}
