@@ -198,8 +198,12 @@ package struct LinkWorld {
             case .dialFailed(_, let by), .helloTimeout(_, _, let by): by
             case .closed(_, let at, _): at
             }
-        // A process that stands still takes everything when it goes on.
-        if let until = nodes[receiver]?.frozenUntil, until > now {
+        // A process that stands still takes everything when it goes on. A handshake takes both of its ends.
+        var until = nodes[receiver]?.frozenUntil
+        if case .accept(_, let dialer, _) = event {
+            until = [until, nodes[dialer]?.frozenUntil].compactMap(\.self).max()
+        }
+        if let until, until > now {
             events.append((until, eventNext, event))
             eventNext += 1
             return

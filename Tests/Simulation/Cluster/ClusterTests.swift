@@ -237,7 +237,7 @@ import Wire
         return history
     }
 
-    @Test(arguments: Seeds.cases(Array(0..<20) + [3_586_006_713]))
+    @Test(arguments: Seeds.cases(Array(0..<20) + [3_586_006_713, 746_185_979]))
     func `without the store everything is as with it`(seeds: Seeds) async {
         for failure in await seeds.failures(of: Self.self, Self.compareHistories) { Issue.record("\(failure)") }
     }
