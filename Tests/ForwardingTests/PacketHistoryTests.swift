@@ -163,4 +163,23 @@ import Wire
         #expect(!insert(history, 1, bytes: PacketHistory.bytesMin))
         #expect(!history.contains(1))
     }
+
+    @Test func `what came after a frame is counted only where all of it is kept`() {
+        let history = PacketHistory()
+        func put(_ sequence: Int64, _ timestamp: UInt32) {
+            let bytes = [UInt8](repeating: 1, count: 100)
+            #expect(history.insert(unsafe bytes.span.bytes, describe(sequence, timestamp: timestamp)))
+        }
+        let first = ExtendedSequenceNumber(rawValue: 10)
+        let timestamp = RTPTimestamp(rawValue: 3_000)
+        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+        for sequence in 10...12 { put(Int64(sequence), 3_000) }
+        #expect(history.bytesAfterFrame(from: first, timestamp) == 0)
+        for sequence in [13, 14, 16] { put(Int64(sequence), UInt32(sequence) * 1_000) }
+        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+        put(15, 15_000)
+        #expect(history.bytesAfterFrame(from: first, timestamp) == 400)
+        for sequence in 17..<600 { put(Int64(sequence), 60_000) }
+        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+    }
 }

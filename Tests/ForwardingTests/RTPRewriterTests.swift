@@ -446,6 +446,36 @@ import Wire
         #expect(segment.tl0(6) == 255)
     }
 
+    @Test func `the newest packet of a stream that played is known, through other streams`() {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        #expect(rewriter.newestSource(of: Self.first) == nil)
+        begin(&rewriter, Self.first, describe(100), at: .ms(0))
+        _ = send(&rewriter, Self.first, describe(104), at: .ms(10))
+        #expect(rewriter.newestSource(of: Self.first) == 104)
+        begin(&rewriter, Self.second, describe(7), at: .ms(20))
+        _ = send(&rewriter, Self.second, describe(9), at: .ms(30))
+        #expect(rewriter.newestSource(of: Self.first) == 104 && rewriter.newestSource(of: Self.second) == 9)
+        begin(&rewriter, Self.first, describe(120), at: .ms(40))
+        #expect(rewriter.newestSource(of: Self.first) == 120 && rewriter.newestSource(of: Self.second) == 9)
+    }
+
+    @Test func `timestamps move from a packet on, and nothing else does`() throws {
+        var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
+        begin(&rewriter, Self.first, describe(100, timestamp: 1_000, pictureID: 5, tl0: 6), at: .ms(0))
+        let before = try #require(rewriter.currentSegment)
+        let moved = before.timestamp(RTPTimestamp(rawValue: 2_000)).advanced(by: -500)
+        rewriter.moveTimestamps(to: moved, at: describe(101, timestamp: 2_000))
+        let after = try #require(rewriter.segment(of: 101, in: Self.first))
+        #expect(after.timestamp(RTPTimestamp(rawValue: 2_000)) == moved)
+        #expect(
+            after.sequence(101) == before.sequence(101) && after.pictureID(5, bits: 15) == before.pictureID(5, bits: 15)
+        )
+        #expect(after.tl0(6) == before.tl0(6))
+        // The packets before keep theirs, however late they are asked for again.
+        let late = try #require(rewriter.segment(of: 100, in: Self.first))
+        #expect(late.timestamp(RTPTimestamp(rawValue: 1_000)) == before.timestamp(RTPTimestamp(rawValue: 1_000)))
+    }
+
     @Test func `picture ids go on through a source without any`() throws {
         var rewriter = RTPRewriter(clockRate: 90_000, seed: 9)
         begin(&rewriter, Self.first, describe(1, pictureID: 500, tl0: 50), at: .ms(0))

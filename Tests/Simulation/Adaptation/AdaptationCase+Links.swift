@@ -168,7 +168,7 @@ extension AdaptationCase {
         "S14",
         "12 viewers with 9 pictures each join within a second, 3 Mbit/s each",
         [
-            .atMost("requests", 2, "/s", bound: 4), .atMost("T first", 1.5, "s"), .atMost("A", 0.2, "%"),
+            .atMost("requests", 2, "/s", bound: 3), .atMost("T first", 1.5, "s"), .atMost("A", 0.2, "%"),
             .atMost("Q", 150, "ms", bound: 185),
         ],
         failsFor: [.neverEstimates]

@@ -99,8 +99,8 @@ extension AdaptationCase {
         "Shared",
         "3 Mbit/s for two viewers behind one address, of whom one leaves after 20 s",
         [
-            .atMost("Z", 1, "%", bound: 14), .atMost("Q", 150, "ms", bound: 305),
-            .atMost("T back", 8, "s", bound: 10.5),
+            .atMost("Z", 1, "%", bound: 12.5), .atMost("Q", 150, "ms", bound: 305),
+            .atMost("T back", 8, "s", bound: 14),
         ],
         failsFor: [.neverEstimates]
     ) { seed, fault in

@@ -213,6 +213,24 @@ package final class PacketHistory {
         return bytes
     }
 
+    /// Bytes of the packets that came after a frame, up to the newest; `nil` where one of them or of the frame is not kept, or where
+    /// they are more than a frame has.
+    /// - Parameter first: the frame's first packet.
+    func bytesAfterFrame(from first: ExtendedSequenceNumber, _ timestamp: RTPTimestamp) -> Int? {
+        guard let newest, newest.rawValue &- first.rawValue < Int64(Self.framePacketsMax) else { return nil }
+        var bytes = 0
+        var sequence = first
+        while sequence <= newest {
+            let count = withPacket(sequence) { packet, description in
+                description.timestamp == timestamp ? 0 : packet.byteCount
+            }
+            guard let count else { return nil }
+            bytes += count
+            sequence = sequence.advanced(by: 1)
+        }
+        return bytes
+    }
+
     /// Gives memory back after a stream went quiet.
     package func trim() {
         guard keepsPackets, capacity > Self.bytesMin || entryCount > Self.entriesMin else { return }

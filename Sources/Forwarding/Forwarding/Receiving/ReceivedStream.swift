@@ -192,18 +192,29 @@ package final class ReceivedStream {
         layerBytes[index] &+= UInt32(truncatingIfNeeded: bytes)
     }
 
-    /// A key frame began to arrive.
+    /// A key frame began to arrive. Several of its packets may begin it, parameter sets and each slice of H.264.
     func noteKeyFrameStart(_ description: PacketDescription) {
         keyFrameTimestamp = description.timestamp
         repairAskedAt = nil
+        if let keyFrame {
+            let isNewer = description.sequence > keyFrame.sequence
+            guard description.timestamp == keyFrame.timestamp ? !isNewer : isNewer else { return }
+        }
+        keyFrame = (description.sequence, description.timestamp, description.receivedAt)
+    }
+
+    /// The first packet of the newest key frame, where it came after an instant and all packets since then are kept.
+    /// - Parameter bytesMax: what may have come after it.
+    func beginning(since instant: Instant, bytesMax: Int) -> ExtendedSequenceNumber? {
+        guard let keyFrame, keyFrame.at > instant,
+            let bytes = history.bytesAfterFrame(from: keyFrame.sequence, keyFrame.timestamp), bytes <= bytesMax
+        else { return nil }
+        return keyFrame.sequence
     }
 
     /// Takes the first packet of a key frame, and the sizes that it names.
     func noteKeyFrame(_ description: PacketDescription, _ payload: RawSpan, codec: CodecName) {
         noteKeyFrameStart(description)
-        if keyFrame.map({ $0.sequence < description.sequence }) ?? true {
-            keyFrame = (description.sequence, description.timestamp, description.receivedAt)
-        }
         for (spatialID, size) in dependencyTemplates.resolutions.enumerated() {
             layers.setSize(ofSpatial: spatialID, width: size.width, height: size.height)
         }

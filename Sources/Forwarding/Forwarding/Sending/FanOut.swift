@@ -213,6 +213,7 @@ extension Forwarder {
         into batch: DatagramBatch
     ) {
         unsafe state.pointee.owner?.with {
+            if unsafe $0.catchUp(with: packet, turn, into: batch) { return }
             unsafe $0.forward(packet, turn, into: batch)
         }
     }

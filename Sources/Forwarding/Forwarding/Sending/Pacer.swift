@@ -58,6 +58,11 @@ struct Pacer: BitwiseCopyable, Sendable {
     @inline(__always)
     mutating func take(_ bytes: Int) { tokens &-= Int64(truncatingIfNeeded: bytes) }
 
+    /// What leaves in a time.
+    func bytes(in time: Interval) -> Int {
+        isLimited ? Int(rate * min(time.nanoseconds, Self.elapsedMax) / 1_000_000_000) : .max
+    }
+
     /// How long it takes until packets may leave.
     var wait: Interval {
         guard isLimited, tokens <= 0 else { return .zero }

@@ -59,12 +59,17 @@ package struct RTPRewriter: Sendable {
         }
 
         /// The same mapping from another packet on.
-        func starting(at source: ExtendedSequenceNumber, isUnused: Bool = false) -> Segment {
+        /// - Parameter otherTimestamps: the offset of timestamps, if it changes.
+        func starting(
+            at source: ExtendedSequenceNumber,
+            timestampOffset otherTimestamps: UInt32? = nil,
+            isUnused: Bool = false
+        ) -> Segment {
             Segment(
                 stream: stream,
                 sourceStart: source,
                 sequenceOffset: sequenceOffset,
-                timestampOffset: timestampOffset,
+                timestampOffset: otherTimestamps ?? timestampOffset,
                 pictureIDOffset: pictureIDOffset,
                 tl0Offset: tl0Offset,
                 frameNumberOffset: frameNumberOffset,
@@ -186,6 +191,18 @@ package struct RTPRewriter: Sendable {
             segment.source(output.sequence),
             RTPTimestamp(rawValue: output.timestamp.rawValue &- segment.timestampOffset)
         )
+    }
+
+    /// The newest packet of a stream that a number was for, as far as is remembered.
+    func newestSource(of stream: StreamID) -> ExtendedSequenceNumber? {
+        guard let current = currentSegment, let output else { return nil }
+        if current.stream == stream { return current.source(output.sequence) }
+        var end = current.outputStart
+        for segment in earlier.reversed() {
+            if segment.stream == stream { return segment.source(end.advanced(by: -1)) }
+            end = segment.outputStart
+        }
+        return nil
     }
 
     /// Lets `stream` play from this packet on, as the continuation of what was sent before.
@@ -320,6 +337,13 @@ package struct RTPRewriter: Sendable {
         } else if isGapTooWide {
             append(closing(segment, at: source, sequence: sequence))
         }
+    }
+
+    /// Begins a new segment at the first packet of a frame of the current stream, which goes out with another timestamp.
+    mutating func moveTimestamps(to timestamp: RTPTimestamp, at packet: PacketDescription) {
+        guard let segment = currentSegment, packet.sequence >= segment.sourceStart else { return }
+        let offset = timestamp.rawValue &- packet.timestamp.rawValue
+        append(segment.starting(at: packet.sequence, timestampOffset: offset))
     }
 
     /// Between packets of one source a timestamp never goes back by more than this.

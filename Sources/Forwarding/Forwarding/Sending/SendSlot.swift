@@ -48,6 +48,12 @@ package final class SendSlot {
     /// A key frame of the wanted stream waits to leave.
     var isKeyFrameQueued: Bool { unsafe keyFrameQueuedOf != 0 && keyFrameQueuedOf == state.pointee.wanted }
     func noteKeyFrameQueued(of stream: StreamID) { keyFrameQueuedOf = stream.rawValue }
+    /// The wanted stream begins with packets that came before.
+    var catchesUp = false
+    /// When what waited was dropped last: what came before is not sent again.
+    private(set) var overflowedAt: Instant?
+    /// What the media's own timing adds to the timestamps of the stream that plays, while those that leave are ahead of it.
+    var timestampOffsetBehind: UInt32?
 
     /// Video is sent again as RTX.
     var sendsRTX: Bool { parameters.kind == .video && parameters.rtxSSRC != nil }
@@ -174,7 +180,8 @@ package final class SendSlot {
             stream.track.origin?.subscribe(stream.track)
         }
         guard parameters.kind == .video, peer.transport.isConnected,
-            unsafe state.pointee.playing != stream.id.rawValue, !isKeyFrameQueued
+            unsafe state.pointee.playing != stream.id.rawValue, !isKeyFrameQueued,
+            beginning(of: stream, at: now) == nil
         else { return }
         stream.wantKeyFrame(at: now)
         peer.core.markDirty(stream.track.id.peer)
@@ -211,7 +218,7 @@ package final class SendSlot {
     func wantKeyFrame(at now: Instant) {
         guard parameters.kind == .video, layer != .nothing, let source else { return }
         if let stream = unsafe source.stream(StreamID(rawValue: state.pointee.wanted)) {
-            stream.wantKeyFrame(at: now)
+            if beginning(of: stream, at: now) == nil { stream.wantKeyFrame(at: now) }
         } else {
             source.origin?.requestKeyFrames(at: now)
         }
@@ -233,6 +240,8 @@ package final class SendSlot {
 
     func stopPlaying() {
         keyFrameQueuedOf = 0
+        catchesUp = false
+        timestampOffsetBehind = nil
         unsafe state.pointee.playing = 0
         unsafe state.pointee.sourcePayloadType = .max
         temporalIDBeforeLimit = nil
@@ -276,6 +285,7 @@ package final class SendSlot {
     func sendOrQueue(_ packet: UnsafePointer<PendingPacket>, _ turn: SendTurn, into batch: DatagramBatch) {
         let streamID = unsafe packet.pointee.streamID
         guard unsafe state.pointee.playing == streamID || state.pointee.wanted == streamID else { return }
+        if unsafe catchUp(with: packet, turn, into: batch) { return }
         if unsafe state.pointee.playing != state.pointee.wanted, unsafe !mayWaitDuringSwitch(packet, turn) { return }
         let layer = unsafe decideEarly(packet, turn)
         let reference = unsafe PacketReference(
@@ -356,6 +366,7 @@ package final class SendSlot {
         peer.transport.egress.dropWaitingMedia(of: parameters.ssrc)
         guard parameters.kind == .video else { return }
         stopPlaying()
+        overflowedAt = now
         wantKeyFrame(at: now)
     }
 
@@ -406,6 +417,7 @@ package final class SendSlot {
                 packetsSent: state.pointee.packetsSent,
                 at: now
             )
+            if timestampOffsetBehind != nil { followTiming(of: description) }
         }
         let layer = decideLayer(description, decided, of: stream, at: now)
         guard let segment = unsafe state.pointee.rewriter.segment(of: description.sequence, in: streamID) else {
@@ -461,7 +473,7 @@ package final class SendSlot {
     /// Makes packets of this payload type plain, if only its number changes.
     private func noteMapping(_ mapping: PayloadMapping, of payloadType: PayloadType) {
         // A layer's first packets carry its RID, which plain ones do not.
-        guard case .same(let outgoing, _) = mapping, unsafe state.pointee.filter == nil,
+        guard case .same(let outgoing, _) = mapping, unsafe state.pointee.filter == nil, timestampOffsetBehind == nil,
             unsafe parameters.rid == nil || !state.pointee.sendsMID
         else { return }
         unsafe state.pointee.sourcePayloadType = payloadType.rawValue
@@ -493,13 +505,15 @@ package final class SendSlot {
         {
             unsafe state.pointee.rewriter.noteTemplateIDs(templateIDs)
         }
+        let aligned = alignedTimestamp(description.timestamp, of: stream)
         unsafe state.pointee.rewriter.begin(
             stream.id,
             at: description,
-            alignedTimestamp: alignedTimestamp(description.timestamp, of: stream),
+            alignedTimestamp: aligned,
             templateIDs: stream.templates.object.templateIDs,
             now: now
         )
+        noteTiming(of: description, aligned, at: now)
         noteStart(of: stream, at: now)
         reporter.sourceBeganAt = now
         unsafe state.pointee.playing = stream.id.rawValue
@@ -513,11 +527,8 @@ package final class SendSlot {
 
     /// Whether packets of a stream have left that came after one that is late. A stream that begins there again shows what was seen
     /// already, and everything since then leaves under a second number.
-    private func hasSentLater(than sequence: ExtendedSequenceNumber, of stream: ReceivedStream) -> Bool {
-        guard unsafe state.pointee.rewriter.currentStream == stream.id,
-            let newest = unsafe state.pointee.rewriter.newestSource
-        else { return false }
-        return newest.sequence >= sequence
+    func hasSentLater(than sequence: ExtendedSequenceNumber, of stream: ReceivedStream) -> Bool {
+        unsafe state.pointee.rewriter.newestSource(of: stream.id).map { $0 >= sequence } ?? false
     }
 
     /// Counts how long the peer waited for its first packet, and for its first frame of video.
