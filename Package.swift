@@ -173,6 +173,11 @@ let package = Package(
                 .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
             ]
         ),
+        module(
+            "Metrics/NodeLog",
+            ["JSON", "ChannelTypes", .product(name: "Logging", package: "swift-log")],
+            isSmall: true
+        ),
         module("Metrics/History", ["Wire", "MediaTypes", "ChannelTypes", "Room", "JSON", "CSQLite"]),
         module(
             "Room/Cluster",
@@ -311,12 +316,20 @@ let package = Package(
                 nio("NIOWebSocket"),
             ]
         ),
+        module(
+            "Tools/ToolCommands",
+            [
+                "Wire", "EventLoop", "Impairment", "ImpairmentProxy", "Load",
+                .product(name: "ArgumentParser", package: "swift-argument-parser"),
+            ],
+            isSmall: true
+        ),
         .executableTarget(
             name: "nagare",
             dependencies: [
                 "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop", "Media",
                 "JSON", "History", "Access", "ChannelTypes", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame",
-                "Operators", "Signaling", "Telemetry", "Impairment", "ImpairmentProxy", "Load",
+                "Operators", "Signaling", "Telemetry", "NodeLog", "ToolCommands",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Configuration", package: "swift-configuration"),
                 .product(name: "Logging", package: "swift-log"),
@@ -436,7 +449,9 @@ let package = Package(
             [
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
                 "JSON", "Media", "MediaTypes", "Metrics", "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora",
-                "Ayame", "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "Wire",
+                "Ayame", "NodeLog", "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry",
+                "ToolCommands",
+                "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

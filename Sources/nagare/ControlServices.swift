@@ -7,6 +7,7 @@ import History
 import Logging
 import Operators
 import Room
+import ToolCommands
 import Web
 import Webhooks
 
@@ -40,12 +41,14 @@ struct ControlServices: Sendable {
     /// - Parameters:
     ///   - certificates: of the listeners.
     ///   - cluster: the other nodes; `nil` outside of a cluster.
+    ///   - records: what all nodes of the cluster have.
     /// - Throws: when the certificates for webhooks or the folder of the history are unusable.
     init(
         _ configuration: NodeConfiguration,
         access: NodeAccess,
         certificates: NodeCertificates,
         cluster: (any OtherNodes)?,
+        records: ClusterRecords?,
         logger: Logger
     ) throws(ServerStartError) {
         self.certificates = certificates
@@ -75,7 +78,9 @@ struct ControlServices: Sendable {
         client = WebhookClient(settings, trusting: webhookAuthorities)
         webhooks = Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
         subscriptionClient = WebhookClient(settings.forSubscriptions, trusting: webhookAuthorities)
-        subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger)
+        subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger) {
+            records?.tell(subscription: $1, of: $0)
+        }
         let rooms = AyameRooms { [webhooks, subscriptions] report in
             webhooks.take(report)
             subscriptions.take(report)
@@ -125,7 +130,7 @@ struct ControlServices: Sendable {
         to access: inout NodeAccess,
         of configuration: NodeConfiguration,
         _ current: NodeConfiguration
-    ) async throws(StartupError) {
+    ) async throws(CommandError) {
         guard let source = configuration.keySet, let url = source.url else { return }
         if let remote = self.access.current.keys.remote, current.keySet == source {
             await remote.refresh()
@@ -165,6 +170,14 @@ struct ControlServices: Sendable {
         } catch {
             throw ServerStartError(message: error.message)
         }
+    }
+
+    /// Has decisions of operators end calls of the 1:1 relay, and tells other nodes of blocks.
+    func observers(telling records: ClusterRecords?) -> ChannelDirectory.Observers {
+        var observers = ChannelDirectory.Observers()
+        observers.decision = { [relayCalls] in relayCalls.end(by: $0).compactMap(ParticipantID.init) }
+        if let records { observers.block = { records.tell($1, of: $0) } }
+        return observers
     }
 
     /// Handles a notice of the rooms without blocking.

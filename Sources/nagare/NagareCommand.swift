@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import ToolCommands
 
 /// The program `nagare`.
 @main
@@ -26,7 +27,7 @@ struct NagareCommand: AsyncParsableCommand {
             } else {
                 try command.run()
             }
-        } catch let error as StartupError {
+        } catch let error as CommandError {
             fail(error.message, status: error.exitStatus)
         } catch let error as OperatorFailure {
             fail(error.message, status: error.exitStatus)

@@ -6,6 +6,7 @@ import MediaTypes
 import SRTP
 import TLS
 import TURN
+import ToolCommands
 import Wire
 
 extension Node {
@@ -14,7 +15,7 @@ extension Node {
     func startLoops(
         _ turnCertificate: TLSCertificate?,
         of incarnation: NodeIncarnation
-    ) async throws(StartupError) -> MediaLoops {
+    ) async throws(CommandError) -> MediaLoops {
         let certificate: DTLSCertificate
         do {
             certificate = try DTLSCertificate.generate()
@@ -67,7 +68,7 @@ extension Node {
     private func startTLSAcceptor(
         _ certificate: TLSCertificate?,
         _ admission: TCPAdmission
-    ) async throws(StartupError) -> TLSAcceptor? {
+    ) async throws(CommandError) -> TLSAcceptor? {
         guard let certificate else { return nil }
         do throws(EventLoopError) {
             return try await TLSAcceptor.start(certificate, admission)

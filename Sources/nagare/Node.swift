@@ -5,8 +5,10 @@ import Glibc
 import Logging
 import Media
 import MediaTypes
+import NodeLog
 import Room
 import Signaling
+import ToolCommands
 import Web
 
 /// A node before it starts: its settings. It goes through phases, each of which opens what the next one needs: settings, media
@@ -37,9 +39,9 @@ struct Node {
 
     /// Starts the node, runs it until a signal, and shuts it down.
     /// - Throws: when the node cannot start, such as for a port that is taken. Nothing is left running then.
-    func run() async throws(StartupError) {
+    func run() async throws(CommandError) {
         var opened = OpenedParts()
-        do throws(StartupError) {
+        do throws(CommandError) {
             try await run(&opened)
         } catch {
             await opened.close()
@@ -49,7 +51,7 @@ struct Node {
         logger.info("stopped")
     }
 
-    private func run(_ opened: inout OpenedParts) async throws(StartupError) {
+    private func run(_ opened: inout OpenedParts) async throws(CommandError) {
         let signals = await Signals(configuration, logger: logger)
         try Preflight.check(configuration)
         let certificates = try NodeCertificates(configuration)
@@ -69,7 +71,8 @@ struct Node {
         for warning in configuration.warnings { logger.warning("\(warning)") }
         await logCandidates(loops)
 
-        let services = try controlServices(access, certificates, cluster)
+        let records = cluster.map { ClusterRecords(records: $0.records, logger: logger) }
+        let services = try controlServices(access, certificates, cluster, records)
         opened.add { await services.shutdown() }
         let controlLoops = try await startControlLoops()
         opened.add { await controlLoops.stop() }
@@ -79,11 +82,13 @@ struct Node {
             node: incarnation,
             limits: configuration.limits.rooms,
             controlLoops: controlLoops.executors,
-            cluster: cluster?.channels
+            cluster: cluster?.channels,
+            observers: services.observers(telling: records)
         ) { notice in
             log(notice)
             services.take(notice)
         }
+        records?.deliver(to: directory, services.subscriptions)
         if let cluster { await loops.setRemoteOrigins(cluster) }
         let reload = try Reload(
             settings,
@@ -118,14 +123,16 @@ struct Node {
     private func controlServices(
         _ access: NodeAccess,
         _ certificates: NodeCertificates,
-        _ cluster: ClusterNode?
-    ) throws(StartupError) -> ControlServices {
+        _ cluster: ClusterNode?,
+        _ records: ClusterRecords?
+    ) throws(CommandError) -> ControlServices {
         do throws(ServerStartError) {
             return try ControlServices(
                 configuration,
                 access: access,
                 certificates: certificates,
                 cluster: cluster,
+                records: records,
                 logger: logger
             )
         } catch {
@@ -133,7 +140,7 @@ struct Node {
         }
     }
 
-    private func startControlLoops() async throws(StartupError) -> ControlLoops {
+    private func startControlLoops() async throws(CommandError) -> ControlLoops {
         do throws(EventLoopError) {
             return try await ControlLoops.start(count: configuration.controlLoops)
         } catch {
@@ -151,17 +158,5 @@ struct OpenedParts {
 
     mutating func close() async {
         while let close = closers.popLast() { await close() }
-    }
-}
-
-/// The limit on open files. Every HTTP connection uses one.
-enum FileDescriptorLimit {
-    /// Raises the soft limit to the hard one, which needs no privilege.
-    static func raise() {
-        var limit = rlimit()
-        let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
-        guard unsafe getrlimit(resource, &limit) == 0, limit.rlim_cur < limit.rlim_max else { return }
-        limit.rlim_cur = limit.rlim_max
-        _ = unsafe setrlimit(resource, &limit)
     }
 }

@@ -1,6 +1,7 @@
 import Access
 import Logging
 import Signaling
+import ToolCommands
 
 /// The secrets by which a node authenticates clients and operators, read from their files.
 struct NodeAccess: Sendable {
@@ -16,7 +17,7 @@ struct NodeAccess: Sendable {
     let webhookSigner: WebhookSigner?
 
     /// - Throws: when a key or its file is unusable.
-    init(_ configuration: NodeConfiguration, logger: Logger) throws(StartupError) {
+    init(_ configuration: NodeConfiguration, logger: Logger) throws(CommandError) {
         var keys = AccessKeys()
         for source in configuration.jwtKeys { keys.jwt.append(try source.key()) }
         keys.jwt += try configuration.keySet?.keys(logger: logger) ?? []

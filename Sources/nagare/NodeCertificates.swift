@@ -1,4 +1,5 @@
 import TLS
+import ToolCommands
 import Web
 
 /// The certificates of the node's TLS listeners: of HTTPS and TURN over TLS, and of the admin address.
@@ -11,9 +12,9 @@ struct NodeCertificates: Sendable {
     let admin: HTTPSCertificate?
 
     /// Reads the files.
-    init(_ configuration: NodeConfiguration) throws(StartupError) {
-        https = try configuration.tls.map { files throws(StartupError) in try Files(files).certificate() }
-        admin = try configuration.adminTLS.map { files throws(StartupError) in try Files(files).certificate() }
+    init(_ configuration: NodeConfiguration) throws(CommandError) {
+        https = try configuration.tls.map { files throws(CommandError) in try Files(files).certificate() }
+        admin = try configuration.adminTLS.map { files throws(CommandError) in try Files(files).certificate() }
         guard let files = configuration.tls, configuration.turnTLS != nil else {
             turn = nil
             return
@@ -23,7 +24,7 @@ struct NodeCertificates: Sendable {
 
     /// Reads the files again and replaces the certificates. When a file is unusable nothing changes.
     /// - Returns: the certificate for TURN over TLS; `nil` without.
-    func renew(_ configuration: NodeConfiguration) throws(StartupError) -> TLSCertificate? {
+    func renew(_ configuration: NodeConfiguration) throws(CommandError) -> TLSCertificate? {
         var renewals: [(HTTPSCertificate, HTTPSCertificate.Loaded)] = []
         var renewedTURN: TLSCertificate?
         if let https, let paths = configuration.tls {
@@ -42,13 +43,13 @@ struct NodeCertificates: Sendable {
         let chain: PEMFile
         let key: PEMFile
 
-        init(_ paths: TLSFiles) throws(StartupError) {
+        init(_ paths: TLSFiles) throws(CommandError) {
             self.paths = paths
             chain = PEMFile(path: paths.certificatePath, contents: try SmallFile.contents(paths.certificatePath))
             key = PEMFile(path: paths.keyPath, contents: try SmallFile.contents(paths.keyPath))
         }
 
-        func certificate() throws(StartupError) -> HTTPSCertificate {
+        func certificate() throws(CommandError) -> HTTPSCertificate {
             do throws(ServerStartError) {
                 return try HTTPSCertificate(chain: chain, key: key)
             } catch {
@@ -56,7 +57,7 @@ struct NodeCertificates: Sendable {
             }
         }
 
-        func loaded() throws(StartupError) -> HTTPSCertificate.Loaded {
+        func loaded() throws(CommandError) -> HTTPSCertificate.Loaded {
             do throws(ServerStartError) {
                 return try HTTPSCertificate.Loaded(chain: chain, key: key)
             } catch {
@@ -64,7 +65,7 @@ struct NodeCertificates: Sendable {
             }
         }
 
-        func turn() throws(StartupError) -> TLSCertificate {
+        func turn() throws(CommandError) -> TLSCertificate {
             do throws(TLSError) {
                 return try TLSCertificate(chain: chain.contents, key: key.contents)
             } catch {

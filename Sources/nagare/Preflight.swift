@@ -1,9 +1,10 @@
 import Glibc
+import ToolCommands
 import Wire
 
 /// Checks before the start that certificates are readable and ports are free.
 enum Preflight {
-    static func check(_ configuration: NodeConfiguration) throws(StartupError) {
+    static func check(_ configuration: NodeConfiguration) throws(CommandError) {
         let paths = [
             configuration.tls?.certificatePath, configuration.tls?.keyPath, configuration.adminTLS?.certificatePath,
             configuration.adminTLS?.keyPath,
@@ -18,7 +19,7 @@ enum Preflight {
     }
 
     /// Binds and closes a socket with the listener's options.
-    private static func checkTCP(_ address: TransportAddress, setting: Setting) throws(StartupError) {
+    private static func checkTCP(_ address: TransportAddress, setting: Setting) throws(CommandError) {
         let family = address.ip.isV4 ? AF_INET : AF_INET6
         let descriptor = socket(family, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { throw problem(address, setting, errno) }
@@ -51,7 +52,7 @@ enum Preflight {
         return unsafe Glibc.bind(descriptor, base.assumingMemoryBound(to: sockaddr.self), socklen_t(name.count))
     }
 
-    private static func problem(_ address: TransportAddress, _ setting: Setting, _ code: Int32) -> StartupError {
+    private static func problem(_ address: TransportAddress, _ setting: Setting, _ code: Int32) -> CommandError {
         let reason =
             switch code {
             case EADDRINUSE: "another program uses the port; stop that program or choose another port"

@@ -5,6 +5,7 @@ import Logging
 import Media
 import Operators
 import Room
+import ToolCommands
 import Web
 
 /// Reads the node's settings and their files again while it runs, and puts the reloadable ones in force.
@@ -41,7 +42,7 @@ actor Reload {
         source: SettingSource,
         parts: Parts,
         logger: Logger
-    ) throws(StartupError) {
+    ) throws(CommandError) {
         configuration = settings.configuration
         snapshot = try SettingSnapshot(settings.reader)
         self.source = source
@@ -63,7 +64,7 @@ actor Reload {
 
     private func reload() async -> Result<ReloadReport, ReloadFailure> {
         let report: ReloadReport
-        do throws(StartupError) {
+        do throws(CommandError) {
             report = try await renew()
         } catch {
             let message =
@@ -90,7 +91,7 @@ actor Reload {
         return .success(report)
     }
 
-    private func renew() async throws(StartupError) -> ReloadReport {
+    private func renew() async throws(CommandError) -> ReloadReport {
         let settings = try source.read()
         let fresh = settings.configuration
         var access = try NodeAccess(fresh, logger: logger)

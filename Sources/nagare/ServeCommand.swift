@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import ToolCommands
 
 /// `nagare serve`: runs a node until SIGTERM or SIGINT.
 struct ServeCommand: AsyncParsableCommand {
@@ -52,7 +53,7 @@ struct ServeCommand: AsyncParsableCommand {
     func nodeConfiguration(
         environment: [String: String],
         machine: Machine
-    ) throws(StartupError) -> NodeConfiguration {
+    ) throws(CommandError) -> NodeConfiguration {
         try source(environment: environment, machine: machine).read().configuration
     }
 
@@ -77,7 +78,7 @@ struct SettingSource: Sendable {
     let machine: Machine
 
     /// - Throws: the first invalid setting.
-    func read() throws(StartupError) -> LoadedSettings {
+    func read() throws(CommandError) -> LoadedSettings {
         var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
         if let path { layers.append(try .file(path: path, contents: try SmallFile.contents(path))) }
         let configuration = try NodeConfiguration.resolve(

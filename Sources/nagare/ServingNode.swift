@@ -15,6 +15,7 @@ import SRTP
 import ServiceLifecycle
 import Signaling
 import Sora
+import ToolCommands
 import Web
 import Webhooks
 import Wire
@@ -69,7 +70,7 @@ struct ServingNode: Sendable {
     }
 
     /// Serves until the target of signals begins the shutdown, and that is over.
-    func run(_ target: SignalTarget) async throws(StartupError) {
+    func run(_ target: SignalTarget) async throws(CommandError) {
         let group = serviceGroup()
         await target.set(
             SignalTarget.Actions(
@@ -201,7 +202,6 @@ struct ServingNode: Sendable {
     }
 
     private func clusterService(_ cluster: ClusterNode, _ api: AdminAPI, _ server: PublicServer) -> ClusterService {
-        ClusterRecords.connect(directory, services.subscriptions, to: cluster.records, logger: logger)
         let calls = services.relayCalls
         return ClusterService(
             cluster: cluster,
@@ -209,7 +209,12 @@ struct ServingNode: Sendable {
             state: { drain.state },
             onTick: { await loops.renewRemoteTracks() },
             onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
-            relay: CallObserver(received: { calls.received($0, from: $1) }, lost: { calls.lost($0) }),
+            relay: CallObserver(
+                received: { message, node in
+                    calls.received(message, from: node) { directory.blockRefusal(of: $0, in: $1, as: .sendrecv) }
+                },
+                lost: { calls.lost($0) }
+            ),
             answer: { request, run in
                 switch request.kind {
                 case .export: await request.answered(from: run) { await export($0, to: run) }

@@ -1,4 +1,5 @@
 import Glibc
+import ToolCommands
 
 /// Reads a file that an operator named; errors carry the operating system's reason.
 enum SmallFile {
@@ -6,7 +7,7 @@ enum SmallFile {
     static let bytesMax = 1 << 20
 
     /// The whole file.
-    static func contents(_ path: String) throws(StartupError) -> [UInt8] {
+    static func contents(_ path: String) throws(CommandError) -> [UInt8] {
         let descriptor = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else { throw problem(path, errno) }
         defer { close(descriptor) }
@@ -26,15 +27,7 @@ enum SmallFile {
         }
     }
 
-    private static func problem(_ path: String, _ code: Int32) -> StartupError {
+    private static func problem(_ path: String, _ code: Int32) -> CommandError {
         .system("\(path) cannot be read: \(ErrorText.words(code)).")
-    }
-}
-
-/// The operating system's words for an error number, as the end of a sentence.
-enum ErrorText {
-    static func words(_ code: Int32) -> String {
-        let text = unsafe String(cString: strerror(code))
-        return text.prefix(1).lowercased() + text.dropFirst()
     }
 }

@@ -4,6 +4,7 @@ import ChannelTypes
 import Foundation
 import JSON
 import Signaling
+import ToolCommands
 
 /// `nagare token`: makes a signed token for one channel, or signs a URL.
 struct TokenCommand: ParsableCommand {
@@ -111,7 +112,7 @@ struct TokenCommand: ParsableCommand {
     /// - Parameters:
     ///   - now: The time in seconds since 1970.
     ///   - id: A JWT's `jti`, and without hyphens a signed URL's `rand`.
-    func token(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
+    func token(environment: [String: String], now: Int64, id: String) throws(CommandError) -> String {
         if let url {
             try refuse(
                 [
@@ -140,7 +141,7 @@ struct TokenCommand: ParsableCommand {
     }
 
     /// - Throws: when an option of another kind of token is set.
-    private func refuse(_ options: [(name: String, isSet: Bool)], because reason: String) throws(StartupError) {
+    private func refuse(_ options: [(name: String, isSet: Bool)], because reason: String) throws(CommandError) {
         guard let option = options.first(where: \.isSet) else { return }
         throw .usage("--\(option.name) is not possible here: \(reason).")
     }
@@ -152,7 +153,7 @@ struct TokenCommand: ParsableCommand {
         environment: [String: String],
         now: Int64,
         rand: String
-    ) throws(StartupError) -> String {
+    ) throws(CommandError) -> String {
         guard let url = SignableURL(text) else {
             throw .usage(
                 "--url must be a URL with a path and without \(URLSignature.parameter): write it as "
@@ -168,7 +169,7 @@ struct TokenCommand: ParsableCommand {
             )
         }
         // The node adds its validity to the timestamp.
-        let expiry = try expires.map { text throws(StartupError) in now + (try Self.seconds(text, "--expires")) }
+        let expiry = try expires.map { text throws(CommandError) in now + (try Self.seconds(text, "--expires")) }
         let timestamp = expiry.map { $0 - Int64(keys.validity) } ?? now
         do throws(URLSignatureError) {
             return url.signed(try keys.signature(path: url.path, timestamp: timestamp, rand: rand))
@@ -177,7 +178,7 @@ struct TokenCommand: ParsableCommand {
         }
     }
 
-    private func appToken(environment: [String: String], now: Int64) throws(StartupError) -> String {
+    private func appToken(environment: [String: String], now: Int64) throws(CommandError) -> String {
         guard let channel else { throw .usage("--channel is missing: name the channel that the token is for.") }
         guard let user else { throw .usage("--user is missing: name the user that the app's token is for.") }
         let key = try appSource(environment).key()
@@ -191,7 +192,7 @@ struct TokenCommand: ParsableCommand {
         return fields ? JSONValue.object(token.fields).text : token.parameter
     }
 
-    private func appSource(_ environment: [String: String]) throws(StartupError) -> AppKeySource {
+    private func appSource(_ environment: [String: String]) throws(CommandError) -> AppKeySource {
         if let app, app.contains(":") { return try AppKeySource(app, origin: "--app") }
         let apps = try reader([:], environment).apps()
         guard let source = apps.first(where: { app == nil || $0.appID == app }) else {
@@ -206,7 +207,7 @@ struct TokenCommand: ParsableCommand {
 
     // MARK: JWTs
 
-    private func jwt(environment: [String: String], now: Int64, id: String) throws(StartupError) -> String {
+    private func jwt(environment: [String: String], now: Int64, id: String) throws(CommandError) -> String {
         let claims = try claims(now: now, id: id)
         var keys: [JWTKey] = []
         let sources = try reader(jwtKey.isEmpty ? [:] : [.jwtKey: jwtKey], environment).jwtKeys()
@@ -224,7 +225,7 @@ struct TokenCommand: ParsableCommand {
         return token
     }
 
-    private func claims(now: Int64, id: String) throws(StartupError) -> [String: JSONValue] {
+    private func claims(now: Int64, id: String) throws(CommandError) -> [String: JSONValue] {
         var members: [String: JSONValue] = [:]
         if let claims {
             guard let object = (try? JSONValue(parsing: claims))?.object else {
@@ -256,7 +257,7 @@ struct TokenCommand: ParsableCommand {
     }
 
     /// `90`, `90s`, `15m`, `12h`, `30d`.
-    static func seconds(_ text: String, _ flag: String) throws(StartupError) -> Int64 {
+    static func seconds(_ text: String, _ flag: String) throws(CommandError) -> Int64 {
         let units: [Character: Int64] = ["s": 1, "m": 60, "h": 3_600, "d": 86_400]
         let unit = text.last.flatMap { units[$0] }
         guard let number = Int64(unit == nil ? text[...] : text.dropLast()), (0...1_000_000_000).contains(number) else {
@@ -269,7 +270,7 @@ struct TokenCommand: ParsableCommand {
     private func reader(
         _ flags: [Setting: [String]],
         _ environment: [String: String]
-    ) throws(StartupError) -> SettingReader {
+    ) throws(CommandError) -> SettingReader {
         var layers = [ConfigurationLayer.commandLine(flags), .environment(environment)]
         let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
         if let path = config ?? variable {

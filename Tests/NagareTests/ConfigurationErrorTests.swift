@@ -1,6 +1,7 @@
 import ArgumentParser
 import SRTP
 import Testing
+import ToolCommands
 import Wire
 
 @testable import nagare
@@ -50,7 +51,7 @@ import Wire
         var mistake = mistake
         mistake.flags =
             ["--turn-tls-port", "5349", "--tls-cert", "c.pem", "--tls-key", "k.pem", "--turn-tls-name"] + mistake.flags
-        #expect(throws: StartupError.usage(mistake.message)) { try resolve(mistake) }
+        #expect(throws: CommandError.usage(mistake.message)) { try resolve(mistake) }
     }
 
     @Test(arguments: [
@@ -374,12 +375,12 @@ import Wire
         ),
     ])
     func `an invalid setting is refused with a sentence`(mistake: Mistake) throws {
-        #expect(throws: StartupError.usage(mistake.message)) { try resolve(mistake) }
+        #expect(throws: CommandError.usage(mistake.message)) { try resolve(mistake) }
     }
 
     @Test func `a socket on all addresses of a machine without any is refused`() {
         #expect(
-            throws: StartupError.usage(
+            throws: CommandError.usage(
                 "--media 0.0.0.0:7000 needs --announce: no network interface has an address to tell clients."
             )
         ) {
@@ -391,7 +392,7 @@ import Wire
         "loops: [", "\tloops: 1", "just a sentence", "- 1\n- 2", "loops: 1\nloops: 2", "media: [[1]]", "\u{0}",
     ])
     func `an invalid configuration file is refused in one line`(file: String) throws {
-        let error = #expect(throws: StartupError.self) { try resolve(Mistake(file: file, message: "")) }
+        let error = #expect(throws: CommandError.self) { try resolve(Mistake(file: file, message: "")) }
         let message = try #require(error?.message)
         #expect(error?.kind == .usage)
         #expect(message.hasPrefix("nagare.yaml is not a valid configuration file: "))
@@ -405,21 +406,21 @@ import Wire
     ])
     func `the error for an unreadable file has the reason`(path: String, reason: String) throws {
         let command = try ServeCommand.parse(["--config", path])
-        #expect(throws: StartupError.system("\(path) cannot be read: \(reason).")) {
+        #expect(throws: CommandError.system("\(path) cannot be read: \(reason).")) {
             _ = try command.nodeConfiguration(environment: [:], machine: Self.machine(1))
         }
     }
 
     @Test func `the environment can name the file, and the command line overrides it`() throws {
         let command = try ServeCommand.parse([])
-        #expect(throws: StartupError.system("/nonexistent/a cannot be read: no such file or directory.")) {
+        #expect(throws: CommandError.system("/nonexistent/a cannot be read: no such file or directory.")) {
             _ = try command.nodeConfiguration(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
                 machine: Self.machine(1)
             )
         }
         let other = try ServeCommand.parse(["--config", "/nonexistent/b"])
-        #expect(throws: StartupError.system("/nonexistent/b cannot be read: no such file or directory.")) {
+        #expect(throws: CommandError.system("/nonexistent/b cannot be read: no such file or directory.")) {
             _ = try other.nodeConfiguration(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
                 machine: Self.machine(1)

@@ -4,7 +4,7 @@ import ImpairmentProxy
 import Testing
 import Wire
 
-@testable import nagare
+@testable import ToolCommands
 
 struct ImpairCommandTests {
     private func plan(_ arguments: String...) throws -> ImpairCommand.Plan {
@@ -35,7 +35,7 @@ struct ImpairCommandTests {
         (["--up", "rate=1"], "--up: rate=1 cannot be read: write rate=1M"),
     ])
     func `a wrong option is named with what to write`(arguments: [String], message: String) throws {
-        let error = #expect(throws: StartupError.self) { try ImpairCommand.parse(arguments).plan }
+        let error = #expect(throws: CommandError.self) { try ImpairCommand.parse(arguments).plan }
         #expect(try #require(error).message.contains(message))
         #expect(error?.exitStatus == 64)
     }

@@ -1,5 +1,6 @@
 import SRTP
 import Testing
+import ToolCommands
 
 @testable import nagare
 
@@ -15,7 +16,7 @@ import Testing
 
     private func refusal(_ texts: String...) throws -> String {
         let layer = ConfigurationLayer.commandLine([.dev: ["true"], .limit: texts])
-        let error = #expect(throws: StartupError.self) {
+        let error = #expect(throws: CommandError.self) {
             try NodeConfiguration.resolve([layer], machine: Self.machine)
         }
         return "\(try #require(error))"

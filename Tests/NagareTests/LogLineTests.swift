@@ -5,7 +5,7 @@ import Logging
 import Synchronization
 import Testing
 
-@testable import nagare
+@testable import NodeLog
 
 struct LogLineTests {
     private func line(_ message: String, _ metadata: Logger.Metadata = [:]) -> LogLine {

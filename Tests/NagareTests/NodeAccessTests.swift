@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import Logging
 import Testing
+import ToolCommands
 
 @testable import nagare
 
@@ -26,14 +27,14 @@ import Testing
         let flags = ["--admin-token", "@FOLDER/admin", "--admin-read-token", "@FOLDER/read"]
         let both = try access(flags, files: ["admin": "0123456789abcdef\n", "read": "fedcba9876543210\r\n"])
         #expect(both.adminToken?.secret == "0123456789abcdef" && both.adminReadToken?.secret == "fedcba9876543210")
-        let same = #expect(throws: StartupError.self) {
+        let same = #expect(throws: CommandError.self) {
             try access(flags, files: ["admin": "0123456789abcdef\n", "read": "0123456789abcdef"])
         }
         #expect(
             same?.message
                 == "--admin-read-token is the token of --admin-token: choose another one, which permits reading only."
         )
-        let short = #expect(throws: StartupError.self) {
+        let short = #expect(throws: CommandError.self) {
             try access(flags, files: ["admin": "0123456789abcdef\n", "read": "short"])
         }
         #expect(short?.message.contains("read (--admin-read-token) is not a valid admin token") == true)
@@ -51,7 +52,7 @@ import Testing
         let set = #"{"keys":[{"kty":"OKP","crv":"Ed25519","x":"3HhX4RwvKJB74UDDiaSnPow7Q693Hq2Np97NIgYfcus"}]}"#
         let keys = try access(["--jwks", "FOLDER/jwks.json"], files: ["jwks.json": set]).keys
         #expect(keys.jwt.map(\.algorithm) == [.edDSA] && !keys.isEmpty)
-        let none = #expect(throws: StartupError.self) {
+        let none = #expect(throws: CommandError.self) {
             try access(["--jwks", "FOLDER/jwks.json"], files: ["jwks.json": #"{"keys":[{"kty":"oct","k":"AA"}]}"#])
         }
         #expect(
@@ -60,14 +61,14 @@ import Testing
                     + "secret, which no set may publish."
             ) == true
         )
-        let missing = #expect(throws: StartupError.self) { try access(["--jwks", "FOLDER/jwks.json"]) }
+        let missing = #expect(throws: CommandError.self) { try access(["--jwks", "FOLDER/jwks.json"]) }
         #expect(missing?.message.contains("no such file") == true)
     }
 
     @Test func `a short key of signed URLs is refused at the start`() throws {
         let flags = ["--url-key", "primary:@FOLDER/key"]
         #expect(try access(flags, files: ["key": "0123456789abcdef\n"]).keys.urls != nil)
-        let short = #expect(throws: StartupError.self) { try access(flags, files: ["key": "0123456789abcde\n"]) }
+        let short = #expect(throws: CommandError.self) { try access(flags, files: ["key": "0123456789abcde\n"]) }
         #expect(
             short?.message.hasSuffix(
                 "key (--url-key) is no key of signed URLs: a key has 16 to 255 printable ASCII characters without spaces, as "
@@ -79,7 +80,7 @@ import Testing
     @Test func `many keys without an ID are refused, because a token would be tried with each`() throws {
         let flags = (0..<5).flatMap { ["--jwt-key", "hs256:\(String(repeating: "\($0)", count: 32))"] }
         #expect(try access(Array(flags.prefix(8))).keys.jwt.count == 4)
-        let many = #expect(throws: StartupError.self) { try access(flags) }
+        let many = #expect(throws: CommandError.self) { try access(flags) }
         #expect(
             many?.message
                 == "--jwt-key and --jwks have too many HS256 keys without a key ID: a token is tried with 4 keys at most. Give "
@@ -97,7 +98,7 @@ import Testing
             NiH+h7KAfXtvRR+3+wIDAQAB
             -----END PUBLIC KEY-----
             """
-        let problem = #expect(throws: StartupError.self) {
+        let problem = #expect(throws: CommandError.self) {
             try access(["--jwt-key", "rs256:@FOLDER/short.pem"], files: ["short.pem": pem])
         }
         #expect(

@@ -5,6 +5,7 @@ import EventLoop
 import Logging
 import Media
 import MediaTypes
+import NodeLog
 import Room
 import SRTP
 import Sora

@@ -32,6 +32,7 @@ import Web
                 access: access,
                 certificates: certificates,
                 cluster: nil,
+                records: nil,
                 logger: logger
             )
         }

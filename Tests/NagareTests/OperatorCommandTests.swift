@@ -3,6 +3,7 @@ import JSON
 import Operators
 import Synchronization
 import Testing
+import ToolCommands
 
 @testable import nagare
 
@@ -155,12 +156,12 @@ import Testing
     func `an address that is none of a node is refused`(url: String) throws {
         var options = try OperatorOptions.parse([])
         options.api = url
-        #expect(throws: StartupError.self) { try options.client(environment: [:]) }
+        #expect(throws: CommandError.self) { try options.client(environment: [:]) }
     }
 
     @Test func `authorities that cannot be read are refused with their file`() throws {
         let options = try OperatorOptions.parse(["--api", "https://localhost:3000", "--api-ca", "/nowhere/ca.pem"])
-        let error = #expect(throws: StartupError.self) { try options.client(environment: [:]) }
+        let error = #expect(throws: CommandError.self) { try options.client(environment: [:]) }
         #expect(
             error?.message.hasPrefix("--api-ca cannot be used: The certificates for the node's API, /nowhere/ca.pem")
                 == true
@@ -170,7 +171,7 @@ import Testing
     @Test(arguments: ["short", "0123456789abcdef with spaces", "@/nowhere/to/be/found"])
     func `an unusable token of operators is refused`(token: String) throws {
         let options = try OperatorOptions.parse([])
-        #expect(throws: StartupError.self) { try options.client(environment: ["NAGARE_ADMIN_TOKEN": token]) }
+        #expect(throws: CommandError.self) { try options.client(environment: ["NAGARE_ADMIN_TOKEN": token]) }
     }
 
     @Test func `the progress of a drain is told in one line`() async throws {

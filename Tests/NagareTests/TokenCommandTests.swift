@@ -7,6 +7,7 @@ import JSON
 import Room
 import Signaling
 import Testing
+import ToolCommands
 
 @testable import nagare
 
@@ -80,7 +81,7 @@ struct TokenCommandTests {
     func `an error is one sentence`(arguments: [String], message: String) throws {
         let key = ["NAGARE_JWT_KEY": "hs256:\(Self.secret.replacing(",", with: "-"))"]
         let command = try TokenCommand.parse(arguments)
-        #expect(throws: StartupError.usage(message)) {
+        #expect(throws: CommandError.usage(message)) {
             _ = try command.token(environment: key, now: 0, id: "t")
         }
     }
@@ -88,7 +89,7 @@ struct TokenCommandTests {
     @Test func `the error for a missing key names the settings`() throws {
         let command = try TokenCommand.parse(["--channel", "a"])
         let message = "There is no key to sign with: set --jwt-key, NAGARE_JWT_KEY or jwt-key in the file of --config."
-        #expect(throws: StartupError.usage(message)) {
+        #expect(throws: CommandError.usage(message)) {
             _ = try command.token(environment: [:], now: 0, id: "t")
         }
     }
@@ -129,7 +130,7 @@ struct TokenCommandTests {
         #expect(other.nonce == "AK-1")
         let strict = ["NAGARE_APP": "abc:abckey", "NAGARE_APP_TOKEN": "strict"]
         #expect(try AppToken(parameter: try make(options, environment: strict)) == token)
-        let refused = #expect(throws: StartupError.self) {
+        let refused = #expect(throws: CommandError.self) {
             try make(options + ["--nonce", "AK-1"], environment: strict)
         }
         #expect(refused?.message.hasPrefix("The token would be refused: \"nonce\" must begin with \"10.7.\"") == true)
@@ -214,7 +215,7 @@ struct TokenCommandTests {
         ),
     ])
     func `an error of tokens of apps and URLs is one sentence`(arguments: [String], message: String) throws {
-        #expect(throws: StartupError.usage(message)) { _ = try make(arguments) }
+        #expect(throws: CommandError.usage(message)) { _ = try make(arguments) }
     }
 
     /// Not inlined, because the optimizer of Swift 6.3 crashes on its typed errors within an asynchronous function.

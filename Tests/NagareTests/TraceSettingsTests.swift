@@ -1,5 +1,6 @@
 import SRTP
 import Testing
+import ToolCommands
 import Web
 
 @testable import Telemetry
@@ -49,7 +50,7 @@ import Web
         var flags: [Setting: [String]] = [:]
         flags[.otlpEndpoint] = endpoint.map { [$0] }
         flags[.otlpSampleRatio] = ratio.map { [$0] }
-        let error = #expect(throws: StartupError.self) { try Self.settings(flags) }
+        let error = #expect(throws: CommandError.self) { try Self.settings(flags) }
         let text = error.map { "\($0)" } ?? ""
         #expect(text.contains(message) && !text.contains("secret"))
     }

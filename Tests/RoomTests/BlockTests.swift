@@ -101,14 +101,15 @@ import Wire
     }
 
     @Test func `a block of another node refuses and ends here, and is not told again`() async throws {
-        let directory = ChannelDirectory(planes: [FakeMediaPlane()])
         let decisions = Mutex<[OperatorDecision]>([])
         let changes = Mutex<[Block?]>([])
-        directory.onDecision { decision in
+        var observers = ChannelDirectory.Observers()
+        observers.decision = { decision in
             decisions.withLock { $0.append(decision) }
             return []
         }
-        directory.onBlockChange { _, block in changes.withLock { $0.append(block) } }
+        observers.block = { _, block in changes.withLock { $0.append(block) } }
+        let directory = ChannelDirectory(planes: [FakeMediaPlane()], observers: observers)
         let block = Block(.user("eve"))
         for _ in 0..<2 { #expect(await directory.take(block, of: block.subject)) }
         #expect(directory.blockRefusal(of: "eve", in: Self.lobby, as: .recvonly) == .banned(untilUnixSeconds: nil))

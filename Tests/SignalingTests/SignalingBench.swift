@@ -49,16 +49,20 @@ struct SignalingBench {
     ) throws {
         let node = cluster?.incarnation ?? .standalone
         plane = FakeMediaPlane(MediaLocation(node: node, loop: LoopIndex(rawValue: 0)))
+        let relayCalls = AyameCalls(AyameRooms(onReport: onCallReport), cluster: relayCluster)
+        self.relayCalls = relayCalls
+        var observers = ChannelDirectory.Observers()
+        observers.decision = { relayCalls.end(by: $0).compactMap(ParticipantID.init) }
         directory = ChannelDirectory(
             planes: [plane],
             node: node,
             limits: limits,
-            cluster: roomCluster
+            cluster: roomCluster,
+            observers: observers
         ) { event in
             if case .report(let report) = event { traces?.take(report) }
             onEvent(event)
         }
-        relayCalls = AyameCalls(AyameRooms(onReport: onCallReport), cluster: relayCluster)
         server = PublicServer(
             configuration: SignalingConfiguration(
                 port: 0,

@@ -9,6 +9,7 @@ enum SharedState {
         "Forwarding/Media/TrackGateways.swift": (1, "the loop that takes a track of another node, of all loops"),
         "Metrics/History/ConnectionHistory.swift": (1, "records of live connections, between channels and requests"),
         "Metrics/History/HistoryStore.swift": (2, "the database, and the queue of what is to be written"),
+        "Metrics/NodeLog/NodeLogHandler.swift": (1, "the turn to write a line"),
         "Metrics/Telemetry/SpanQueue.swift": (1, "the queue of spans"),
         "Room/Access/RemoteKeySet.swift": (1, "the keys last fetched, and counts"),
         "Room/Cluster/Channels/ClusterChannels.swift": (1, "the replicas of channels, and queues of messages to them"),
@@ -18,7 +19,6 @@ enum SharedState {
         "Room/Cluster/Records/RecordExchange.swift": (1, "records that all nodes have, for readers"),
         "Room/Cluster/Store/StoreIncident.swift": (1, "counts"),
         "Room/Room/Channels/Channel.swift": (1, "a queue of evicted participants, from other channels"),
-        "Room/Room/Channels/ChannelDirectory.swift": (1, "the list of observers"),
         "Room/Room/Channels/NodeDirectory.swift": (1, "the table of places, which channels change in one step"),
         "Room/Room/Channels/ParticipantEvents.swift": (1, "a queue of events, from a channel to a connection"),
         "Room/Room/Channels/PeerEventInbox.swift": (1, "a queue of events, from a media loop to a channel"),
@@ -45,7 +45,6 @@ enum SharedState {
         "Tools/ImpairmentProxy/MediaPorts.swift": (1, "the addresses behind ports"),
         "nagare/Configuration/ConfigurationLayer.swift": (1, "keys that a library's closure lists"),
         "nagare/LoopWatch.swift": (1, "when loops answered last"),
-        "nagare/Logging/NodeLogHandler.swift": (1, "the turn to write a line"),
         "nagare/NodeStatus.swift": (1, "which listeners are up"),
     ]
 

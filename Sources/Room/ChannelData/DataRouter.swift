@@ -67,18 +67,18 @@ package struct DataRouter: Sendable {
     private static let signalingBytesBurst = 4 << 20
     /// The most bytes of content to others at once. With the longest message behind them they fit into the queue of a receiver,
     /// who therefore loses nothing of a burst.
-    package static let bytesBurst = 192 << 10
+    static let bytesBurst = 192 << 10
     /// How long a message to others may wait for room in the meters of its sender. What would wait longer is dropped, so that a
     /// sender's own signaling does not wait behind it for minutes.
-    package static let patience = Interval.seconds(2)
+    static let patience = Interval.seconds(2)
     /// The same where messages may be lost: as long as they wait at a receiver.
-    package static let lossyPatience = Interval.milliseconds(100)
+    static let lossyPatience = Interval.milliseconds(100)
     /// Bytes of a message that are one delivery to one receiver: what a packet has room for.
     private static let bytesPerDelivery = 1_160
     /// A message may take so many seconds of its sender's deliveries: 256 KiB to 880 receivers, by default.
     private static let messageSecondsMax = 10
     /// Participants of other nodes whose deliveries are counted by themselves.
-    package static let remoteSendersMax = 1_024
+    static let remoteSendersMax = 1_024
     /// Bytes of content, bytes that are compressed, and receivers, that are a step of work.
     private static let bytesPerStep = 4_096
     private static let compressedBytesPerStep = 512

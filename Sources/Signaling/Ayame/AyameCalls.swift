@@ -1,4 +1,4 @@
-import ChannelTypes
+package import ChannelTypes
 package import Room
 import Synchronization
 import Web
@@ -35,17 +35,6 @@ package final class AyameCalls: Sendable {
         self.rooms = rooms
         self.cluster = cluster
         self.acceptTimeout = acceptTimeout
-    }
-
-    /// Has guests refused as the node's rooms decide, and registrations ended by decisions of operators. To be called once,
-    /// before clients join.
-    package func attach(_ directory: ChannelDirectory) {
-        state.withLock { state in
-            state.guestRefusal = { directory.blockRefusal(of: $0, in: $1, as: .sendrecv) }
-        }
-        directory.onDecision { [weak self] decision in
-            (self?.end(by: decision) ?? []).compactMap(ParticipantID.init)
-        }
     }
 
     // MARK: Clients of this node
@@ -163,7 +152,7 @@ package final class AyameCalls: Sendable {
     /// Ends the registrations that an operator's decision is about. A kick and the end of a channel also end those that this node
     /// does not know, a little later.
     /// - Returns: The connection identifiers of those that have ended.
-    func end(by decision: OperatorDecision) -> [String] {
+    package func end(by decision: OperatorDecision) -> [String] {
         let ended = rooms.end(by: decision)
         guard let cluster else { return ended }
         let elsewhere = endElsewhere(in: decision.callRoom) { decision.relayClose(of: $0.user) }

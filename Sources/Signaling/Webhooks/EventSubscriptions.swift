@@ -76,7 +76,7 @@ package final class EventSubscriptions: Service {
     private let logger: Logger
     private let makeID: @Sendable () -> String
     private let clock: RoomClock
-    private let observer = Replaceable<(@Sendable (_ id: String, _ subscription: String?) -> Void)?>(nil)
+    private let onChange: @Sendable (_ id: String, _ subscription: String?) -> Void
     private let sleep: @Sendable (Duration) async -> Void
     /// The deliverers that have to be run.
     private let added: AsyncStream<WebhookDeliverer>
@@ -85,8 +85,15 @@ package final class EventSubscriptions: Service {
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service. It must not have credentials of other servers.
     ///   - logger: Logs undelivered events.
-    package convenience init(client: WebhookClient, counters: WebhookCounters, logger: Logger) {
-        self.init(transport: client, counters: counters, logger: logger)
+    ///   - onChange: called for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
+    ///     nodes, and with `nil` for each that ends. It must not block.
+    package convenience init(
+        client: WebhookClient,
+        counters: WebhookCounters,
+        logger: Logger,
+        onChange: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void
+    ) {
+        self.init(transport: client, counters: counters, logger: logger, onChange: onChange)
     }
 
     init(
@@ -95,8 +102,10 @@ package final class EventSubscriptions: Service {
         logger: Logger,
         makeID: @escaping @Sendable () -> String = { UUID().uuidString.lowercased() },
         clock: RoomClock = .system,
-        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
+        sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) },
+        onChange: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void = { _, _ in }
     ) {
+        self.onChange = onChange
         self.transport = transport
         var limits = WebhookLimits()
         limits.waitingMax = 2_000
@@ -132,7 +141,7 @@ package final class EventSubscriptions: Service {
         )
         guard begin(subscription) else { return nil }
         if let text = try? JSONEncoder().encode(subscription) {
-            observer.current?(subscription.id, String(decoding: text, as: UTF8.self))
+            onChange(subscription.id, String(decoding: text, as: UTF8.self))
         }
         return subscription
     }
@@ -162,7 +171,7 @@ package final class EventSubscriptions: Service {
     /// - Returns: whether there was one.
     package func unsubscribe(_ id: String) -> Bool {
         let isEnded = end(id)
-        if isEnded { observer.current?(id, nil) }
+        if isEnded { onChange(id, nil) }
         return isEnded
     }
 
@@ -175,12 +184,6 @@ package final class EventSubscriptions: Service {
     }
 
     // MARK: Cluster
-
-    /// Calls an observer for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
-    /// nodes, and with `nil` for each that ends. It must not block.
-    package func onChange(_ observer: @escaping @Sendable (_ id: String, _ subscription: String?) -> Void) {
-        self.observer.current = observer
-    }
 
     /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
     /// one beyond twice ``countMax``: two nodes may each have made the last one.

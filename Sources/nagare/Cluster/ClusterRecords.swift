@@ -6,30 +6,39 @@ import Room
 import Webhooks
 
 /// What operators set at one node and all nodes of the cluster have: blocks, bans, and subscriptions to events.
-enum ClusterRecords {
+struct ClusterRecords: Sendable {
     private static let block = "block"
     private static let subscription = "subscription"
 
-    /// Has the rooms and subscriptions of this node take the values of all nodes, and tell theirs.
-    static func connect(
-        _ directory: ChannelDirectory,
-        _ subscriptions: EventSubscriptions,
-        to records: RecordExchange,
-        logger: Logger
-    ) {
-        let set: @Sendable (RecordKey, String?, Int64?) -> Void = { key, value, until in
-            if !records.set(key, value, until: until) {
-                logger.warning(
-                    "The cluster has too many blocks and subscriptions. This change holds at this node only; remove some.",
-                    metadata: ["kind": "\(key.kind)"]
-                )
-            }
-        }
-        directory.onBlockChange { subject, block in
-            guard let name = text(of: subject) else { return }
-            set(RecordKey(kind: Self.block, name: name), block.flatMap { text(of: $0) }, block?.untilUnixSeconds)
-        }
-        records.use(block) { name, value in
+    let records: RecordExchange
+    let logger: Logger
+
+    /// Tells the other nodes of a block that was set here or, with `nil`, lifted.
+    func tell(_ block: Block?, of subject: Block.Subject) {
+        guard let name = Self.text(of: subject) else { return }
+        set(
+            RecordKey(kind: Self.block, name: name),
+            block.flatMap { Self.text(of: $0) },
+            until: block?.untilUnixSeconds
+        )
+    }
+
+    /// Tells the other nodes of a subscription that began here or, with `nil`, ended.
+    func tell(subscription: String?, of id: String) {
+        set(RecordKey(kind: Self.subscription, name: id), subscription, until: nil)
+    }
+
+    private func set(_ key: RecordKey, _ value: String?, until: Int64?) {
+        guard !records.set(key, value, until: until) else { return }
+        logger.warning(
+            "The cluster has too many blocks and subscriptions. This change holds at this node only; remove some.",
+            metadata: ["kind": "\(key.kind)"]
+        )
+    }
+
+    /// Has the rooms and subscriptions of this node take what the other nodes tell.
+    func deliver(to directory: ChannelDirectory, _ subscriptions: EventSubscriptions) {
+        records.use(Self.block) { [logger] name, value in
             guard let subject = try? JSONDecoder().decode(Block.Subject.self, from: Data(name.utf8)) else { return }
             guard let value else {
                 _ = await directory.take(nil, of: subject)
@@ -45,8 +54,7 @@ enum ClusterRecords {
                 )
             }
         }
-        subscriptions.onChange { id, value in set(RecordKey(kind: subscription, name: id), value, nil) }
-        records.use(subscription) { id, value in subscriptions.take(value, of: id) }
+        records.use(Self.subscription) { id, value in subscriptions.take(value, of: id) }
     }
 
     /// The same text for equal values.

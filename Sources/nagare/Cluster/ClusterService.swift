@@ -4,6 +4,7 @@ import Logging
 import MediaTypes
 import Room
 import ServiceLifecycle
+import ToolCommands
 
 /// A node's part in its cluster, from the start of the listeners to the end of the rooms.
 struct ClusterService: Service {
@@ -23,7 +24,7 @@ struct ClusterService: Service {
         _ settings: ClusterSettings?,
         security: ClusterSecurity?,
         logger: Logger
-    ) async throws(StartupError) -> ClusterNode? {
+    ) async throws(CommandError) -> ClusterNode? {
         guard let settings, let security else { return nil }
         let incidents = StoreIncidents()
         let store: RedisStore
@@ -56,7 +57,7 @@ struct ClusterService: Service {
         do {
             try await cluster.start(directory, measure: measure, onLeft: onLeft, relay: relay, answer: answer)
         } catch {
-            throw StartupError.system(
+            throw CommandError.system(
                 "The links of the cluster cannot listen at --cluster-link \(cluster.configuration.linkListener): \(error). Choose another port, or an "
                     + "address of this machine."
             )

@@ -1,4 +1,5 @@
 import Access
+import ToolCommands
 
 /// Where an app's key comes from.
 struct AppKeySource: Equatable, Sendable {
@@ -18,7 +19,7 @@ struct AppKeySource: Equatable, Sendable {
     }
 
     /// `ID:@FILE` or `ID:KEY`.
-    init(_ value: String, origin: String) throws(StartupError) {
+    init(_ value: String, origin: String) throws(CommandError) {
         let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, AppToken.isIdentifier(String(parts[0])), let secret = SecretSource(parts[1]) else {
             throw .usage(
@@ -32,7 +33,7 @@ struct AppKeySource: Equatable, Sendable {
     }
 
     /// Reads the file, if it is one, and makes the key.
-    func key() throws(StartupError) -> AppKey {
+    func key() throws(CommandError) -> AppKey {
         let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
         do throws(AppKey.Problem) {
             return try AppKey(appID: appID, key: text, isEnabled: isEnabled, mode: mode)
@@ -56,7 +57,7 @@ struct URLKeySettings: Equatable, Sendable {
         static func == (left: Self, right: Self) -> Bool { (left.slot, left.secret) == (right.slot, right.secret) }
 
         /// `primary:@FILE` or `primary:KEY`, and the same for `secondary`.
-        init(_ value: String, origin: String) throws(StartupError) {
+        init(_ value: String, origin: String) throws(CommandError) {
             let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
             guard parts.count == 2, let slot = Slot(rawValue: String(parts[0])), let secret = SecretSource(parts[1])
             else {
@@ -71,7 +72,7 @@ struct URLKeySettings: Equatable, Sendable {
         }
 
         /// Reads the file, if it is one.
-        fileprivate func key() throws(StartupError) -> String {
+        fileprivate func key() throws(CommandError) -> String {
             let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
             guard URLKeys.isKey(text), text.utf8.count >= URLKeys.nodeKeyBytesMin else {
                 let lengths = "\(URLKeys.nodeKeyBytesMin) to \(URLKeys.keyBytesMax)"
@@ -94,7 +95,7 @@ struct URLKeySettings: Equatable, Sendable {
     var validitySeconds = URLKeys.validityDefault
 
     /// Reads the files; `nil` without keys.
-    func keys() throws(StartupError) -> URLKeys? {
+    func keys() throws(CommandError) -> URLKeys? {
         guard !sources.isEmpty else { return nil }
         var keys: [String] = []
         for source in sources { keys.append(try source.key()) }
@@ -104,7 +105,7 @@ struct URLKeySettings: Equatable, Sendable {
 
 extension SettingReader {
     /// The configured apps; the files of their keys are not read.
-    func apps() throws(StartupError) -> [AppKeySource] {
+    func apps() throws(CommandError) -> [AppKeySource] {
         var apps: [AppKeySource] = []
         if let entry = try entry(.app) {
             guard entry.values.count <= AppKeySource.appsMax else {
@@ -136,7 +137,7 @@ extension SettingReader {
         return apps
     }
 
-    private func appTokenMode() throws(StartupError) -> AppTokenMode? {
+    private func appTokenMode() throws(CommandError) -> AppTokenMode? {
         guard let entry = try entry(.appToken) else { return nil }
         guard let mode = AppTokenMode(rawValue: entry.value) else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write lenient or strict.")
@@ -145,7 +146,7 @@ extension SettingReader {
     }
 
     /// The keys of signed URLs; their files are not read.
-    func urlKeys() throws(StartupError) -> URLKeySettings {
+    func urlKeys() throws(CommandError) -> URLKeySettings {
         var settings = URLKeySettings()
         if let entry = try entry(.urlKey) {
             for value in entry.values {

@@ -1,4 +1,5 @@
 import Access
+import ToolCommands
 
 /// A secret with a form of its own, which is checked when it is read.
 protocol CheckedSecret: Sendable {
@@ -7,7 +8,7 @@ protocol CheckedSecret: Sendable {
 
     /// - Parameter name: of the secret, for errors.
     /// - Throws: when the text has another form.
-    init(checking text: String, _ name: String) throws(StartupError)
+    init(checking text: String, _ name: String) throws(CommandError)
 }
 
 /// Where a ``CheckedSecret`` comes from.
@@ -19,7 +20,7 @@ struct CheckedSecretSource<Secret: CheckedSecret>: Equatable, Sendable {
     static func == (left: Self, right: Self) -> Bool { left.secret == right.secret }
 
     /// `@FILE`, or the secret itself, which is checked at once.
-    init(_ value: String, origin: String) throws(StartupError) {
+    init(_ value: String, origin: String) throws(CommandError) {
         guard let secret = SecretSource(value) else {
             throw .usage("\(origin) has to be a \(Secret.noun), or @ and the file that has it: write @FILE.")
         }
@@ -29,7 +30,7 @@ struct CheckedSecretSource<Secret: CheckedSecret>: Equatable, Sendable {
     }
 
     /// Reads the file, if it is one.
-    func read() throws(StartupError) -> Secret {
+    func read() throws(CommandError) -> Secret {
         let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
         return try Secret(checking: text, name)
     }
@@ -42,7 +43,7 @@ struct ClientToken: CheckedSecret, Equatable {
 
     let token: Token
 
-    init(checking text: String, _ name: String) throws(StartupError) {
+    init(checking text: String, _ name: String) throws(CommandError) {
         guard text.utf8.count <= Self.bytesMax, isBearerToken(text) else {
             throw .usage("\(name) may hold letters, digits and -._~+/= only.")
         }
@@ -59,7 +60,7 @@ struct AdminToken: CheckedSecret, Equatable {
 
     let token: Token
 
-    init(checking text: String, _ name: String) throws(StartupError) {
+    init(checking text: String, _ name: String) throws(CommandError) {
         guard (Self.bytesMin...Self.bytesMax).contains(text.utf8.count), isBearerToken(text) else {
             throw .usage(
                 "\(name) is not a valid admin token: it needs at least \(Self.bytesMin) characters, only letters, digits and "
@@ -73,7 +74,7 @@ struct AdminToken: CheckedSecret, Equatable {
 extension WebhookSigner: CheckedSecret {
     static var noun: String { "secret" }
 
-    init(checking text: String, _ name: String) throws(StartupError) {
+    init(checking text: String, _ name: String) throws(CommandError) {
         guard let signer = WebhookSigner(secret: text) else {
             throw .usage(
                 "\(name) has \(text.utf8.count) bytes: a secret of webhooks needs at least "
@@ -86,13 +87,13 @@ extension WebhookSigner: CheckedSecret {
 
 extension SettingReader {
     /// The secret of a setting; its file is not read.
-    func secret<Secret: CheckedSecret>(_ setting: Setting) throws(StartupError) -> CheckedSecretSource<Secret>? {
+    func secret<Secret: CheckedSecret>(_ setting: Setting) throws(CommandError) -> CheckedSecretSource<Secret>? {
         guard let entry = try entry(setting) else { return nil }
         return try CheckedSecretSource(entry.value, origin: entry.origin)
     }
 
     /// The token of operators who may only read.
-    func adminReadToken() throws(StartupError) -> CheckedSecretSource<AdminToken>? {
+    func adminReadToken() throws(CommandError) -> CheckedSecretSource<AdminToken>? {
         guard let source: CheckedSecretSource<AdminToken> = try secret(.adminReadToken) else { return nil }
         guard try entry(.adminToken) != nil else {
             throw .usage("--admin-read-token needs --admin-token: without it, everybody may make changes.")

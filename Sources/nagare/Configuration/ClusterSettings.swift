@@ -1,6 +1,7 @@
 import ChannelTypes
 import Cluster
 import Foundation
+import ToolCommands
 import Wire
 
 /// The settings of a node that joins a cluster. Files are read later.
@@ -31,7 +32,7 @@ struct ClusterSettings: Equatable, Sendable {
     private static let urlBytesMax = 128
 
     /// `nil` without a store.
-    init?(_ reader: SettingReader, _ machine: Machine) throws(StartupError) {
+    init?(_ reader: SettingReader, _ machine: Machine) throws(CommandError) {
         guard let store = try reader.entry(.clusterStore) else {
             for setting in Self.dependent {
                 if let entry = try reader.entry(setting) {
@@ -63,7 +64,7 @@ struct ClusterSettings: Equatable, Sendable {
         stateDirectory = try reader.text(.stateDirectory)
     }
 
-    private static func clusterName(_ reader: SettingReader) throws(StartupError) -> ClusterName {
+    private static func clusterName(_ reader: SettingReader) throws(CommandError) -> ClusterName {
         guard let entry = try reader.entry(.clusterName) else {
             guard let name = ClusterName(rawValue: "nagare") else { preconditionFailure("the default is a name") }
             return name
@@ -76,7 +77,7 @@ struct ClusterSettings: Equatable, Sendable {
         return name
     }
 
-    private static func node(_ reader: SettingReader, _ machine: Machine) throws(StartupError) -> NodeID {
+    private static func node(_ reader: SettingReader, _ machine: Machine) throws(CommandError) -> NodeID {
         let entry = try reader.entry(.nodeName)
         let text = entry?.value ?? machine.hostName
         guard let node = NodeID(rawValue: text) else {
@@ -88,7 +89,7 @@ struct ClusterSettings: Equatable, Sendable {
         return node
     }
 
-    private static func announce(_ reader: SettingReader, _ link: TransportAddress) throws(StartupError) -> String? {
+    private static func announce(_ reader: SettingReader, _ link: TransportAddress) throws(CommandError) -> String? {
         guard let entry = try reader.entry(.clusterAnnounce) else {
             guard !link.ip.isUnspecified else {
                 throw .usage(
@@ -104,7 +105,7 @@ struct ClusterSettings: Equatable, Sendable {
         return entry.value
     }
 
-    private static func secrets(_ reader: SettingReader) throws(StartupError) -> [SecretSource] {
+    private static func secrets(_ reader: SettingReader) throws(CommandError) -> [SecretSource] {
         guard let entry = try reader.entry(.clusterSecret) else {
             throw .usage(
                 "--cluster-store needs --cluster-secret @FILE with the secret that all nodes share. Make it with openssl rand "
@@ -116,7 +117,7 @@ struct ClusterSettings: Equatable, Sendable {
                 "\(entry.origin) has \(entry.values.count) secrets: at most \(LinkSecurity.secretsMax) are possible."
             )
         }
-        return try entry.values.map { value throws(StartupError) in
+        return try entry.values.map { value throws(CommandError) in
             guard let source = SecretSource(value) else {
                 throw .usage("\(entry.origin) has to be a secret, or @ and the file that has it: write @FILE.")
             }
@@ -124,7 +125,7 @@ struct ClusterSettings: Equatable, Sendable {
         }
     }
 
-    private static func word(_ setting: Setting, _ reader: SettingReader) throws(StartupError) -> String {
+    private static func word(_ setting: Setting, _ reader: SettingReader) throws(CommandError) -> String {
         guard let entry = try reader.entry(setting) else { return "" }
         let isWord = entry.value.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F && $0 != UInt8(ascii: "\"") }
         guard isWord, entry.value.utf8.count <= nameBytesMax else {
@@ -135,7 +136,7 @@ struct ClusterSettings: Equatable, Sendable {
         return entry.value
     }
 
-    private static func publicURL(_ reader: SettingReader) throws(StartupError) -> String {
+    private static func publicURL(_ reader: SettingReader) throws(CommandError) -> String {
         guard let entry = try reader.entry(.publicURL) else { return "" }
         let components = URLComponents(string: entry.value)
         guard let components, ["http", "https"].contains(components.scheme ?? ""), components.host?.isEmpty == false,
@@ -169,8 +170,8 @@ struct ClusterSettings: Equatable, Sendable {
     }
 
     /// Reads the secrets.
-    func security() throws(StartupError) -> ClusterSecurity {
-        let secrets = try secrets.map { source throws(StartupError) -> String in
+    func security() throws(CommandError) -> ClusterSecurity {
+        let secrets = try secrets.map { source throws(CommandError) -> String in
             let (text, name) = try source.contents(origin: Setting.clusterSecret.flag, trimsNewline: true)
             let lengths = LinkSecurity.secretBytesMin...LinkSecurity.secretBytesMax
             guard lengths ~= text.utf8.count else {

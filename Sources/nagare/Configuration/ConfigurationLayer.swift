@@ -1,5 +1,6 @@
 import Configuration
 import Synchronization
+import ToolCommands
 
 /// One source of settings: the command line, the environment or the file, in order of precedence.
 struct ConfigurationLayer: Sendable {
@@ -17,7 +18,7 @@ struct ConfigurationLayer: Sendable {
     private let origin: @Sendable (Setting) -> String
 
     /// The layer's entry for `setting`; `nil` when it has none.
-    func entry(for setting: Setting) throws(StartupError) -> Entry? {
+    func entry(for setting: Setting) throws(CommandError) -> Entry? {
         let key = key(setting)
         let origin = origin(setting)
         if setting.isList, case .stringArray(let values)? = content(key, .stringArray) {
@@ -69,7 +70,7 @@ extension ConfigurationLayer {
     /// The configuration file. `path` appears in error messages only.
     ///
     /// An unknown key is an error: if a mistyped `token` were ignored, anyone could publish.
-    static func file(path: String, contents: [UInt8]) throws(StartupError) -> Self {
+    static func file(path: String, contents: [UInt8]) throws(CommandError) -> Self {
         // The library does not list a file's keys, but it asks of each whether its value is a secret.
         let keys = Mutex<[String]>([])
         let options = YAMLSnapshot.ParsingOptions(

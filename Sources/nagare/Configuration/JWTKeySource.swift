@@ -1,5 +1,6 @@
 import Access
 import Operators
+import ToolCommands
 
 /// Where a key for signed tokens comes from: the setting itself or a file.
 struct JWTKeySource: Equatable, Sendable {
@@ -18,8 +19,8 @@ struct JWTKeySource: Equatable, Sendable {
     }
 
     /// `ALGORITHM:TEXT`, `ALGORITHM:@FILE`, and with an id `ALGORITHM/ID:…`.
-    init(_ value: String, origin: String) throws(StartupError) {
-        let problem = StartupError.usage(
+    init(_ value: String, origin: String) throws(CommandError) {
+        let problem = CommandError.usage(
             "\(origin) has to be an algorithm, a colon and the key or @ and its file: write hs256:@FILE, rs256:@FILE, "
                 + "es256:@FILE or eddsa:@FILE, with a key id as es256/ID:@FILE."
         )
@@ -37,7 +38,7 @@ struct JWTKeySource: Equatable, Sendable {
     }
 
     /// Reads the file, if it is one, and makes the key.
-    func key() throws(StartupError) -> JWTKey {
+    func key() throws(CommandError) -> JWTKey {
         let (text, source) = try text.contents(origin: origin, trimsNewline: algorithm == .hs256)
         do throws(JWTKey.Problem) {
             return try JWTKey(algorithm, id: id, text: text)
@@ -63,7 +64,7 @@ struct JWTKeySource: Equatable, Sendable {
 
 extension SettingReader {
     /// The configured keys; their files are not read.
-    func jwtKeys() throws(StartupError) -> [JWTKeySource] {
+    func jwtKeys() throws(CommandError) -> [JWTKeySource] {
         guard let entry = try entry(.jwtKey) else { return [] }
         guard entry.values.count <= JWTKeySource.keysMax else {
             throw .usage(

@@ -1,6 +1,7 @@
 import Access
 import Foundation
 import Logging
+import ToolCommands
 import Wire
 
 /// Where the public keys of tokens come from that are not in ``JWTKeySource``: a JSON Web Key Set.
@@ -16,13 +17,13 @@ struct KeySetSource: Equatable, Sendable {
     static func == (left: Self, right: Self) -> Bool { left.location == right.location }
 
     /// The path of a file, or a URL: with `https`, or with `http` on this machine.
-    init(_ value: String, origin: String) throws(StartupError) {
+    init(_ value: String, origin: String) throws(CommandError) {
         self.origin = origin
         guard value.contains("://") else {
             location = .file(value)
             return
         }
-        let problem = StartupError.usage(
+        let problem = CommandError.usage(
             "\(origin) has to be a file, or a URL without user, password and fragment: write it as "
                 + "https://login.example.org/jwks.json."
         )
@@ -51,7 +52,7 @@ struct KeySetSource: Equatable, Sendable {
 
     /// Reads the file.
     /// - Returns: its keys; none for a URL.
-    func keys(logger: Logger) throws(StartupError) -> [JWTKey] {
+    func keys(logger: Logger) throws(CommandError) -> [JWTKey] {
         guard let path else { return [] }
         let contents = try SmallFile.contents(path)
         do throws(JSONWebKeySet.Problem) {
@@ -68,13 +69,13 @@ struct KeySetSource: Equatable, Sendable {
 
 extension SettingReader {
     /// The key set; its file is not read.
-    func keySet() throws(StartupError) -> KeySetSource? {
+    func keySet() throws(CommandError) -> KeySetSource? {
         guard let entry = try entry(.jwks) else { return nil }
         return try KeySetSource(entry.value, origin: entry.origin)
     }
 
     /// The file of authorities for the key set's server.
-    func keySetAuthority(_ source: KeySetSource?) throws(StartupError) -> String? {
+    func keySetAuthority(_ source: KeySetSource?) throws(CommandError) -> String? {
         guard let path = try text(.jwksCA) else { return nil }
         guard source?.url?.lowercased().hasPrefix("https:") == true else {
             throw .usage("--jwks-ca needs --jwks with a URL of https.")

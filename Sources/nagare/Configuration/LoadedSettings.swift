@@ -1,3 +1,5 @@
+import ToolCommands
+
 /// The settings of a node as they were read at one time.
 struct LoadedSettings: Sendable {
     let configuration: NodeConfiguration
@@ -10,7 +12,7 @@ struct SettingSnapshot: Sendable {
     private var values: [Setting: [String]] = [:]
 
     /// Reads the files of certificates and keys, too.
-    init(_ reader: SettingReader) throws(StartupError) {
+    init(_ reader: SettingReader) throws(CommandError) {
         for setting in Setting.allCases {
             guard let entry = try reader.entry(setting) else { continue }
             values[setting] = entry.values

@@ -1,7 +1,9 @@
 import ChannelTypes
 import Logging
+import NodeLog
 import SRTP
 import Sora
+import ToolCommands
 import Wire
 
 /// The facts of the machine that defaults depend on.
@@ -22,7 +24,7 @@ extension NodeConfiguration {
         _ layers: [ConfigurationLayer],
         machine: Machine,
         unknownVariables: [String] = []
-    ) throws(StartupError) -> Self {
+    ) throws(CommandError) -> Self {
         let reader = SettingReader(layers: layers)
         let isDevelopment = try reader.boolean(.dev) ?? false
         let anywhere: IPAddress = isDevelopment ? .loopbackV4 : .anyV4
@@ -100,7 +102,7 @@ extension NodeConfiguration {
         _ reader: SettingReader,
         _ certificateSetting: Setting,
         _ keySetting: Setting
-    ) throws(StartupError) -> TLSFiles? {
+    ) throws(CommandError) -> TLSFiles? {
         let certificate = try reader.text(certificateSetting)
         let key = try reader.text(keySetting)
         switch (certificate, key) {
@@ -113,7 +115,7 @@ extension NodeConfiguration {
         }
     }
 
-    private func checkAddresses() throws(StartupError) {
+    private func checkAddresses() throws(CommandError) {
         if http == admin, http.port != 0 {
             throw .usage("--http and --admin are both \(http): the admin page needs an address of its own.")
         }
@@ -134,7 +136,7 @@ extension NodeConfiguration {
     }
 
     /// The media loops start first, and would take a port that a web listener needs.
-    private func checkTCPPorts() throws(StartupError) {
+    private func checkTCPPorts() throws(CommandError) {
         guard usesICETCP else { return }
         for (setting, address) in [(Setting.http, http), (.admin, admin)] where address.port != 0 {
             for socket in media where socket.port != 0 {
@@ -150,7 +152,7 @@ extension NodeConfiguration {
         }
     }
 
-    private func checkDevelopment(_ chosenMedia: [TransportAddress]) throws(StartupError) {
+    private func checkDevelopment(_ chosenMedia: [TransportAddress]) throws(CommandError) {
         guard isDevelopment else { return }
         for (setting, address) in [(Setting.http, http), (.admin, admin)] + chosenMedia.map({ (.media, $0) })
         where !address.ip.isLoopback {
@@ -161,7 +163,7 @@ extension NodeConfiguration {
     }
 
     /// Announces the interfaces' addresses when a socket is bound to all of them and none is configured.
-    private mutating func resolveAnnounced(_ machine: Machine) throws(StartupError) {
+    private mutating func resolveAnnounced(_ machine: Machine) throws(CommandError) {
         for ip in announce where !media.contains(where: { Self.serves($0.ip, ip) }) {
             let family = ip.isV4 ? "IPv4" : "IPv6"
             throw .usage("--announce \(ip) is an \(family) address, but no --media address is.")
@@ -192,7 +194,7 @@ extension NodeConfiguration {
     }
 
     /// At most one authentication method may be set. Signed tokens and URLs of all kinds are one method.
-    private func checkAccess() throws(StartupError) {
+    private func checkAccess() throws(CommandError) {
         let methods = [token != nil, hasSignatureKeys, webhooks.authenticationURL != nil].filter(\.self)
         guard methods.count > 1 else { return }
         let ways = [

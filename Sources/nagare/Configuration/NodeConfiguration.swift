@@ -2,6 +2,7 @@ import EventLoop
 import Logging
 import Media
 import MediaTypes
+import NodeLog
 import SRTP
 import Sora
 import Web

@@ -1,5 +1,6 @@
 import ChannelTypes
 import Media
+import ToolCommands
 import Web
 import Webhooks
 
@@ -291,7 +292,7 @@ extension Limit {
 }
 
 extension SettingReader {
-    private func duplicateUsers() throws(StartupError) -> DuplicateUserPolicy? {
+    private func duplicateUsers() throws(CommandError) -> DuplicateUserPolicy? {
         guard let entry = try entry(.duplicateUser) else { return nil }
         guard let policy = DuplicateUserPolicy(rawValue: entry.value) else {
             let policies = DuplicateUserPolicy.allCases.map(\.rawValue).joined(separator: ", ")
@@ -301,7 +302,7 @@ extension SettingReader {
     }
 
     /// The limits; those that are not set have their defaults.
-    func limits() throws(StartupError) -> NodeLimits {
+    func limits() throws(CommandError) -> NodeLimits {
         var limits = NodeLimits()
         limits.rooms.duplicateUsers = try duplicateUsers() ?? limits.rooms.duplicateUsers
         if let seconds = try integer(.resumeGrace, 0...300) { limits.rooms.resumeGrace = .seconds(seconds) }

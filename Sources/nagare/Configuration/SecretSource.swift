@@ -1,3 +1,5 @@
+import ToolCommands
+
 /// Where a secret comes from: the setting itself or a file.
 enum SecretSource: Equatable, Sendable {
     case written(Token)
@@ -19,7 +21,7 @@ enum SecretSource: Equatable, Sendable {
     ///   - origin: where it was set.
     ///   - trimsNewline: whether newlines at the end of a file are left out. Editors end a file with one.
     /// - Returns: the secret, and its name for error messages.
-    func contents(origin: String, trimsNewline: Bool) throws(StartupError) -> (text: String, name: String) {
+    func contents(origin: String, trimsNewline: Bool) throws(CommandError) -> (text: String, name: String) {
         switch self {
         case .written(let token): return (token.secret, origin)
         case .file(let path):

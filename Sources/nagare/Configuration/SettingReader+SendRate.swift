@@ -1,11 +1,12 @@
 import MediaTypes
+import ToolCommands
 
 extension SettingReader {
     /// The bounds of a rate in kbit/s.
     private static let kbps = 5...1_000_000
 
     /// A default that contradicts a setting gives way to it; two settings that contradict each other are an error.
-    func sendRate() throws(StartupError) -> SendRateSettings {
+    func sendRate() throws(CommandError) -> SendRateSettings {
         var settings = SendRateSettings()
         settings.isEstimating = try boolean(.bandwidthEstimation) ?? settings.isEstimating
         settings.isProbing = try boolean(.bandwidthProbing) ?? settings.isProbing
@@ -22,7 +23,7 @@ extension SettingReader {
     }
 
     /// In bit/s.
-    private func rate(_ setting: Setting) throws(StartupError) -> Int? {
+    private func rate(_ setting: Setting) throws(CommandError) -> Int? {
         try integer(setting, Self.kbps).map { $0 * 1_000 }
     }
 
@@ -31,7 +32,7 @@ extension SettingReader {
         _ low: Int?,
         isAtMost upper: Setting,
         _ high: Int?
-    ) throws(StartupError) {
+    ) throws(CommandError) {
         guard let low, let high, low > high else { return }
         throw .usage("\(lower.flag) \(low / 1_000) is above \(upper.flag) \(high / 1_000).")
     }

@@ -1,7 +1,9 @@
 import Access
 import Logging
+import NodeLog
 import SRTP
 import Sora
+import ToolCommands
 import Web
 import Wire
 
@@ -9,7 +11,7 @@ import Wire
 struct SettingReader {
     let layers: [ConfigurationLayer]
 
-    func entry(_ setting: Setting) throws(StartupError) -> ConfigurationLayer.Entry? {
+    func entry(_ setting: Setting) throws(CommandError) -> ConfigurationLayer.Entry? {
         for layer in layers {
             guard let entry = try layer.entry(for: setting) else { continue }
             if entry.values.isEmpty || entry.values.contains("") { throw .usage("\(entry.origin) is empty.") }
@@ -18,9 +20,9 @@ struct SettingReader {
         return nil
     }
 
-    func text(_ setting: Setting) throws(StartupError) -> String? { try entry(setting)?.value }
+    func text(_ setting: Setting) throws(CommandError) -> String? { try entry(setting)?.value }
 
-    func boolean(_ setting: Setting) throws(StartupError) -> Bool? {
+    func boolean(_ setting: Setting) throws(CommandError) -> Bool? {
         guard let entry = try entry(setting) else { return nil }
         switch entry.value.lowercased() {
         case "true", "yes", "on", "1": return true
@@ -29,7 +31,7 @@ struct SettingReader {
         }
     }
 
-    func integer(_ setting: Setting, _ range: ClosedRange<Int>) throws(StartupError) -> Int? {
+    func integer(_ setting: Setting, _ range: ClosedRange<Int>) throws(CommandError) -> Int? {
         guard let entry = try entry(setting) else { return nil }
         guard let value = Int(entry.value), range.contains(value) else {
             let bounds = "\(range.lowerBound) to \(range.upperBound)"
@@ -38,7 +40,7 @@ struct SettingReader {
         return value
     }
 
-    func logLevel() throws(StartupError) -> Logger.Level? {
+    func logLevel() throws(CommandError) -> Logger.Level? {
         guard let entry = try entry(.logLevel) else { return nil }
         guard let level = Logger.Level(rawValue: entry.value.lowercased()) else {
             let names = Logger.Level.allCases.map(\.rawValue).joined(separator: ", ")
@@ -47,7 +49,7 @@ struct SettingReader {
         return level
     }
 
-    func logFormat() throws(StartupError) -> LogFormat? {
+    func logFormat() throws(CommandError) -> LogFormat? {
         guard let entry = try entry(.logFormat) else { return nil }
         guard let format = LogFormat(rawValue: entry.value.lowercased()) else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write text or json.")
@@ -55,7 +57,7 @@ struct SettingReader {
         return format
     }
 
-    func turn() throws(StartupError) -> TURNAnnouncement? {
+    func turn() throws(CommandError) -> TURNAnnouncement? {
         guard let entry = try entry(.turn) else { return nil }
         if entry.value == "auto" { return .auto }
         guard let isOn = try? boolean(.turn) else {
@@ -65,7 +67,7 @@ struct SettingReader {
     }
 
     /// The configured backend, or the first available one.
-    func srtpBackend(_ available: [SRTPBackend]) throws(StartupError) -> SRTPBackend {
+    func srtpBackend(_ available: [SRTPBackend]) throws(CommandError) -> SRTPBackend {
         guard let fastest = available.first else { preconditionFailure("libsrtp2 is in every build") }
         guard let entry = try entry(.srtpBackend), entry.value != "auto" else { return fastest }
         let list = { (backends: [SRTPBackend]) in
@@ -84,7 +86,7 @@ struct SettingReader {
     }
 
     /// The reverse proxies in front of the public listener.
-    func proxies() throws(StartupError) -> ProxyConfiguration {
+    func proxies() throws(CommandError) -> ProxyConfiguration {
         var proxies = ProxyConfiguration()
         let header = try entry(.proxyHeader)
         if let header {
@@ -108,12 +110,12 @@ struct SettingReader {
         return proxies
     }
 
-    func address(_ setting: Setting) throws(StartupError) -> TransportAddress? {
+    func address(_ setting: Setting) throws(CommandError) -> TransportAddress? {
         guard let entry = try entry(setting) else { return nil }
         return try Self.address(entry.value, entry.origin)
     }
 
-    func addresses(_ setting: Setting) throws(StartupError) -> [TransportAddress]? {
+    func addresses(_ setting: Setting) throws(CommandError) -> [TransportAddress]? {
         guard let entry = try entry(setting) else { return nil }
         var addresses: [TransportAddress] = []
         for value in entry.values { addresses.append(try Self.address(value, entry.origin)) }
@@ -121,7 +123,7 @@ struct SettingReader {
         return addresses
     }
 
-    func announced() throws(StartupError) -> [IPAddress]? {
+    func announced() throws(CommandError) -> [IPAddress]? {
         guard let entry = try entry(.announce) else { return nil }
         var addresses: [IPAddress] = []
         for value in entry.values {
@@ -142,7 +144,7 @@ struct SettingReader {
     private static func checkList<Element: Hashable & CustomStringConvertible>(
         _ list: [Element],
         _ origin: String
-    ) throws(StartupError) {
+    ) throws(CommandError) {
         guard list.count <= NodeConfiguration.addressesMax else {
             throw .usage(
                 "\(origin) has \(list.count) addresses: at most \(NodeConfiguration.addressesMax) are possible."
@@ -154,7 +156,7 @@ struct SettingReader {
         }
     }
 
-    private static func address(_ text: String, _ origin: String) throws(StartupError) -> TransportAddress {
+    private static func address(_ text: String, _ origin: String) throws(CommandError) -> TransportAddress {
         let local = "localhost:"
         let numeric = text.hasPrefix(local) ? "127.0.0.1:\(text.dropFirst(local.count))" : text
         guard let address = TransportAddress(numeric) else {

@@ -1,6 +1,7 @@
 import Access
 import ChannelTypes
 import Sora
+import ToolCommands
 import Web
 import Wire
 
@@ -26,7 +27,7 @@ struct SoraSettings: Equatable, Sendable {
 
     init() {}
 
-    init(_ reader: SettingReader, _ machine: Machine) throws(StartupError) {
+    init(_ reader: SettingReader, _ machine: Machine) throws(CommandError) {
         turnURLs = try reader.turnURLs()
         turnUsername = try reader.text(.turnUsername)
         turnCredential = try reader.text(.turnCredential).map { Token(secret: $0) }
@@ -76,7 +77,7 @@ struct SoraSettings: Equatable, Sendable {
 }
 
 extension SettingReader {
-    fileprivate func turnURLs() throws(StartupError) -> [String] {
+    fileprivate func turnURLs() throws(CommandError) -> [String] {
         guard let entry = try entry(.turnURL) else { return [] }
         guard entry.values.count <= NodeConfiguration.addressesMax else {
             throw .usage("\(entry.origin) has more than \(NodeConfiguration.addressesMax) addresses.")
@@ -92,7 +93,7 @@ extension SettingReader {
         return entry.values
     }
 
-    fileprivate func videoCodec() throws(StartupError) -> CodecName? {
+    fileprivate func videoCodec() throws(CommandError) -> CodecName? {
         guard let entry = try entry(.videoCodec) else { return nil }
         let codecs = CodecName.allCases.filter { $0.kind == .video }
         guard let codec = codecs.first(where: { $0.rawValue == entry.value.uppercased() }) else {
@@ -102,7 +103,7 @@ extension SettingReader {
         return codec
     }
 
-    fileprivate func rid(_ setting: Setting) throws(StartupError) -> RequestedRID? {
+    fileprivate func rid(_ setting: Setting) throws(CommandError) -> RequestedRID? {
         guard let entry = try entry(setting) else { return nil }
         guard let rid = RequestedRID(rawValue: entry.value) else {
             let names = RequestedRID.allCases.map(\.rawValue).joined(separator: ", ")
@@ -111,7 +112,7 @@ extension SettingReader {
         return rid
     }
 
-    fileprivate func name(_ setting: Setting) throws(StartupError) -> String? {
+    fileprivate func name(_ setting: Setting) throws(CommandError) -> String? {
         guard let entry = try entry(setting) else { return nil }
         guard entry.value.utf8.count <= 255, !entry.value.unicodeScalars.contains(where: \.isControl) else {
             throw .usage("\(entry.origin) has to be a name of at most 255 bytes without control characters.")

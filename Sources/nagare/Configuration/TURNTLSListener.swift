@@ -1,6 +1,7 @@
 import Signaling
 import Sora
 import TLS
+import ToolCommands
 import Wire
 
 /// Where the media loops are TURN servers over TLS.
@@ -13,7 +14,7 @@ struct TURNTLSListener: Equatable, Sendable {
 
 extension TURNTLSListener {
     /// `nil` when neither of the settings is set.
-    init?(_ reader: SettingReader) throws(StartupError) {
+    init?(_ reader: SettingReader) throws(CommandError) {
         let port = try reader.integer(.turnTLSPort, 1...65_535)
         let name = try reader.entry(.turnTLSName)
         guard let port, let name else {
@@ -67,7 +68,7 @@ extension NodeConfiguration {
     }
 
     /// The servers listen on TCP at the addresses of the media sockets, and start before the web listeners.
-    func checkTURNTLS() throws(StartupError) {
+    func checkTURNTLS() throws(CommandError) {
         guard let turnTLS else { return }
         guard tls != nil else { throw .usage("--turn-tls-port needs --tls-cert and --tls-key.") }
         guard turn != .off else { throw .usage("--turn-tls-port needs --turn auto or on.") }

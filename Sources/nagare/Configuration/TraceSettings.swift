@@ -1,5 +1,6 @@
 import Foundation
 import Telemetry
+import ToolCommands
 import Web
 
 /// Where traces of joins go.
@@ -10,7 +11,7 @@ struct TraceSettings: Hashable, Sendable {
     var sampleRatio: Double
 
     /// `nil` without a collector.
-    init?(_ reader: SettingReader) throws(StartupError) {
+    init?(_ reader: SettingReader) throws(CommandError) {
         let ratio = try reader.ratio(.otlpSampleRatio)
         guard let endpoint = try reader.collector(.otlpEndpoint) else {
             guard ratio == nil else {
@@ -38,7 +39,7 @@ struct TraceSettings: Hashable, Sendable {
 }
 
 extension SettingReader {
-    fileprivate func ratio(_ setting: Setting) throws(StartupError) -> Double? {
+    fileprivate func ratio(_ setting: Setting) throws(CommandError) -> Double? {
         guard let entry = try entry(setting) else { return nil }
         guard let value = Double(entry.value), (0...1).contains(value) else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write a number from 0 to 1, as 0.1.")
@@ -46,7 +47,7 @@ extension SettingReader {
         return value
     }
 
-    fileprivate func collector(_ setting: Setting) throws(StartupError) -> String? {
+    fileprivate func collector(_ setting: Setting) throws(CommandError) -> String? {
         guard let entry = try entry(setting) else { return nil }
         guard let url = URLComponents(string: entry.value), ["http", "https"].contains(url.scheme?.lowercased()),
             url.host?.isEmpty == false, url.fragment == nil, url.query == nil, url.user == nil, url.password == nil

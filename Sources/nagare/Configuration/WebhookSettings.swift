@@ -1,6 +1,7 @@
 import Access
 import Ayame
 import Foundation
+import ToolCommands
 import Webhooks
 
 /// The settings of webhooks.
@@ -24,7 +25,7 @@ struct WebhookSettings: Equatable, Sendable {
 
     init() {}
 
-    init(_ reader: SettingReader) throws(StartupError) {
+    init(_ reader: SettingReader) throws(CommandError) {
         authenticationURL = try reader.url(.authWebhookURL)
         eventURL = try reader.url(.eventWebhookURL)
         sessionURL = try reader.url(.sessionWebhookURL)
@@ -78,7 +79,7 @@ struct WebhookSettings: Equatable, Sendable {
 
 extension SettingReader {
     /// An HTTP or HTTPS URL without user and password.
-    func url(_ setting: Setting) throws(StartupError) -> String? {
+    func url(_ setting: Setting) throws(CommandError) -> String? {
         guard let entry = try entry(setting) else { return nil }
         guard let url = URLComponents(string: entry.value), ["http", "https"].contains(url.scheme?.lowercased()),
             url.host?.isEmpty == false, url.fragment == nil
@@ -91,7 +92,7 @@ extension SettingReader {
         return entry.value
     }
 
-    fileprivate func relayMedia() throws(StartupError) -> CallMedia? {
+    fileprivate func relayMedia() throws(CommandError) -> CallMedia? {
         guard let entry = try entry(.relayMedia) else { return nil }
         guard let media = CallMedia(rawValue: entry.value) else {
             throw .usage("\(entry.origin) is \"\(entry.value)\": write direct or server.")
@@ -100,7 +101,7 @@ extension SettingReader {
     }
 
     /// The names that the admin listener accepts in `Host`.
-    func hostNames() throws(StartupError) -> [String] {
+    func hostNames() throws(CommandError) -> [String] {
         guard let entry = try entry(.adminHostName) else { return [] }
         guard entry.values.count <= NodeConfiguration.addressesMax else {
             throw .usage("\(entry.origin) has more than \(NodeConfiguration.addressesMax) names.")
@@ -124,7 +125,7 @@ extension SettingReader {
     }
 
     /// The web origins of pages that may use the admin API.
-    func origins() throws(StartupError) -> [String] {
+    func origins() throws(CommandError) -> [String] {
         guard let entry = try entry(.adminOrigin) else { return [] }
         guard entry.values.count <= NodeConfiguration.addressesMax else {
             throw .usage("\(entry.origin) has more than \(NodeConfiguration.addressesMax) origins.")

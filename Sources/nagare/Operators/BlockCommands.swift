@@ -1,6 +1,7 @@
 import ArgumentParser
 import JSON
 import Operators
+import ToolCommands
 
 /// `nagare ban`: keeps a user out of a channel.
 struct BanCommand: OperatorCommand {
@@ -97,7 +98,7 @@ enum BlockTime {
     )
 
     /// - Parameter text: `90s`, `15m`, `12h` or `30d`; `nil` for without an end.
-    static func body(_ text: String?) throws(StartupError) -> JSONValue {
+    static func body(_ text: String?) throws(CommandError) -> JSONValue {
         guard let text else { return [:] }
         return ["seconds": .integer(try TokenCommand.seconds(text, "--for"))]
     }

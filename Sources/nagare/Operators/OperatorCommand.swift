@@ -3,6 +3,7 @@ import ArgumentParser
 import Foundation
 import JSON
 import Operators
+import ToolCommands
 import Web
 
 /// Why a command of operators failed.
@@ -46,7 +47,7 @@ struct OperatorOptions: ParsableArguments {
     @Flag(help: "Print the answer as JSON.")
     var json = false
 
-    func client(environment: [String: String]) throws(StartupError) -> OperatorsClient {
+    func client(environment: [String: String]) throws(CommandError) -> OperatorsClient {
         var flags: [Setting: [String]] = [:]
         if let adminToken { flags[.adminToken] = [adminToken] }
         let reader = SettingReader(layers: [.commandLine(flags), .environment(environment)])

@@ -160,7 +160,7 @@ struct AyameCallsTests {
         #expect(try await other.join(c, media: .server, isMediaRequired: true) == .otherMedia)
         let ban = RoomError.banned(untilUnixSeconds: nil)
         #expect(try await other.join(c, refusal: { ban }) == .refused(ban))
-        a.state.withLock { $0.guestRefusal = { user, _ in user == "bob" ? ban : nil } }
+        nodes.refuse(at: "a") { user, _ in user == "bob" ? ban : nil }
         #expect(try await other.join(c) == .rejected(AyameRefusal(ban)))
         #expect(other.seen.isEmpty)
         b.leave(room, one.id)
@@ -314,14 +314,16 @@ struct AyameCallsTests {
     @Test func `a node can say nothing about the clients of another one`() async throws {
         let (one, two) = try await call()
         let toHome: [AyameNodeMessage] = [.relay("x", from: one.id), .leave(one.id, reason: "LEFT")]
-        for message in toHome { #expect(a.received(try #require(message.encoded), from: "c")) }
+        for message in toHome { #expect(a.received(try #require(message.encoded), from: "c") { _, _ in nil }) }
         let toClient: [AyameNodeMessage] = [
             .accepted(one.id, hasPartner: true, media: .server), .refused(one.id, reason: "full"),
             .text("x", to: one.id), .closed(one.id, code: 1000, reason: "BYE", message: "s"),
         ]
-        for message in toClient { #expect(b.received(try #require(message.encoded), from: "c")) }
+        for message in toClient { #expect(b.received(try #require(message.encoded), from: "c") { _, _ in nil }) }
         // A second answer of the right node changes nothing either.
-        for message in toClient.prefix(2) { #expect(b.received(try #require(message.encoded), from: "a")) }
+        for message in toClient.prefix(2) {
+            #expect(b.received(try #require(message.encoded), from: "a") { _, _ in nil })
+        }
         try await nodes.settle()
         #expect(one.seen.isEmpty && two.seen.isEmpty && a.rooms.count == 1)
         #expect(b.relay("y", in: room, from: one.id))
@@ -342,7 +344,7 @@ struct AyameCallsTests {
             close: { _ in }
         )
         let guest = AyameGuest(member, in: other, media: .direct, isMediaRequired: false)
-        #expect(a.received(try #require(AyameNodeMessage.register(guest).encoded), from: "b"))
+        #expect(a.received(try #require(AyameNodeMessage.register(guest).encoded), from: "b") { _, _ in nil })
         #expect(a.rooms.count == 1)
     }
 }

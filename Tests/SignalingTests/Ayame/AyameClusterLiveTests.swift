@@ -20,8 +20,12 @@ struct AyameClusterLiveTests {
         let nodes = RelayNodes(open: ["a", "b"])
         try await withLiveServer(relayCluster: nodes.cluster(of: "a")) { a, aPort, _ in
             nodes.set(a.relayCalls, at: "a")
+            nodes.refuse(at: "a") { [directory = a.directory] in directory.blockRefusal(of: $0, in: $1, as: .sendrecv) }
             try await withLiveServer(relayCluster: nodes.cluster(of: "b")) { b, bPort, _ in
                 nodes.set(b.relayCalls, at: "b")
+                nodes.refuse(at: "b") { [directory = b.directory] in
+                    directory.blockRefusal(of: $0, in: $1, as: .sendrecv)
+                }
                 try await body(nodes, (a, aPort), (b, bPort))
             }
         }

@@ -87,7 +87,7 @@ import Testing
         let bytes = Array(text.replacing("\"ID\"", with: "\"\(Self.id)\"").utf8)
         #expect(AyameNodeMessage(bytes) == nil)
         let calls = AyameCalls(cluster: RelayNodes(open: []).cluster(of: "a"))
-        #expect(!calls.received(bytes, from: "b") && calls.rooms.count == 0)
+        #expect(!calls.received(bytes, from: "b", refusal: { _, _ in nil }) && calls.rooms.count == 0)
         #expect(calls.answer(bytes) == nil)
     }
 

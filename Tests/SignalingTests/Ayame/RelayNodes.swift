@@ -34,6 +34,7 @@ final class RelayNodes: Sendable {
         var cut: Set<Way> = []
         /// Nodes that do not know the relay's questions.
         var older: Set<NodeID> = []
+        var refusals: [NodeID: @Sendable (String, ChannelName) -> RoomError?] = [:]
         var wants: [Way: Int] = [:]
         var underWay = 0
         var asked = 0
@@ -72,7 +73,8 @@ final class RelayNodes: Sendable {
             state.links[letter.way] == letter.link && !state.cut.contains(letter.way)
                 ? state.calls[letter.way.to] : nil
         }
-        _ = receiver?.received(letter.bytes, from: letter.way.from)
+        let refusal = state.withLock { $0.refusals[letter.way.to] }
+        _ = receiver?.received(letter.bytes, from: letter.way.from) { refusal?($0, $1) }
         state.withLock { $0.underWay -= 1 }
     }
 
@@ -88,6 +90,11 @@ final class RelayNodes: Sendable {
                 state.inboxes[node]?.yield(letter)
             }
         }
+    }
+
+    /// Has the rooms of a node refuse guests.
+    func refuse(at node: NodeID, _ refusal: @escaping @Sendable (_ user: String, ChannelName) -> RoomError?) {
+        state.withLock { $0.refusals[node] = refusal }
     }
 
     func makeOlder(_ node: NodeID) { state.withLock { _ = $0.older.insert(node) } }

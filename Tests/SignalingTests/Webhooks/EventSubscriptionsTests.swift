@@ -69,22 +69,22 @@ final class PostedEvents: WebhookTransport {
         let clock = RoomClock {
             RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: seconds.withLock { $0 } * 1_000_000_000)
         }
+        let told = Mutex<[String]>([])
+        let cluster = Mutex<[EventSubscriptions]>([])
         let nodes = (0..<2).map { index in
             EventSubscriptions(
                 transport: PostedEvents(),
                 counters: WebhookCounters(),
                 logger: SignalingBench.quiet,
                 makeID: { "\(index)" },
-                clock: clock
+                clock: clock,
+                onChange: { id, text in
+                    told.withLock { $0.append(id) }
+                    for node in cluster.withLock({ $0 }) { node.take(text, of: id) }
+                }
             )
         }
-        let told = Mutex<[String]>([])
-        for node in nodes {
-            node.onChange { id, text in
-                told.withLock { $0.append(id) }
-                for node in nodes { node.take(text, of: id) }
-            }
-        }
+        cluster.withLock { $0 = nodes }
         let later = try #require(
             nodes[1].subscribe(url: "http://b", channel: Self.lobby, users: ["c"], kinds: [.publish])
         )

@@ -1,7 +1,6 @@
 // Kicks, bans and blocks.
 
 package import ChannelTypes
-import Synchronization
 package import Wire
 
 extension ChannelDirectory {
@@ -39,7 +38,7 @@ extension ChannelDirectory {
         // Reported under the lock, so that of two changes the later one is reported last.
         try node.withModel { node throws(RoomError) in
             try node.blocked(block, at: now)
-            reportChange(of: block.subject, block)
+            observers.block(block.subject, block)
         }
         return report(.blocked(block), after: await endParticipants(refusedBy: block))
     }
@@ -60,21 +59,10 @@ extension ChannelDirectory {
         return isKept
     }
 
-    /// Calls an observer for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts. It must not
-    /// block or call the rooms.
-    package func onBlockChange(_ observer: @escaping @Sendable (Block.Subject, Block?) -> Void) {
-        observers.withLock { $0.blocks.append(observer) }
-    }
-
-    private func reportChange(of subject: Block.Subject, _ block: Block?) {
-        for observer in observers.withLock({ $0.blocks }) { observer(subject, block) }
-    }
-
-    /// - Returns: the participants that ended, then what observers ended.
+    /// - Returns: the participants that ended, then what the observer ended.
     private func report(_ decision: OperatorDecision, after ended: [ParticipantID]) -> [ParticipantID] {
         let known = Set(ended)
-        let others = observers.withLock { $0.decisions }.flatMap { $0(decision) }
-        return ended + others.filter { !known.contains($0) }
+        return ended + observers.decision(decision).filter { !known.contains($0) }
     }
 
     private func end(
@@ -104,12 +92,6 @@ extension ChannelDirectory {
         }
     }
 
-    /// Calls an observer for each decision that ends connections, after newcomers are refused. It ends what it holds for
-    /// users that are no participants, and returns the identifiers of what it ended. It must not block or call the rooms.
-    package func onDecision(_ observer: @escaping @Sendable (OperatorDecision) -> [ParticipantID]) {
-        observers.withLock { $0.decisions.append(observer) }
-    }
-
     /// Why a block refuses a user in a channel; `nil` when none does. For those who are in no channel's list: participants
     /// are refused by ``reserve(_:)``.
     ///
@@ -134,7 +116,7 @@ extension ChannelDirectory {
         let now = environment.clock.now()
         return node.withModel { node in
             let isLifted = node.blockLifted(of: subject, at: now)
-            if isLifted { reportChange(of: subject, nil) }
+            if isLifted { observers.block(subject, nil) }
             return isLifted
         }
     }

@@ -1,6 +1,5 @@
 package import ChannelTypes
 package import MediaTypes
-import Synchronization
 package import Wire
 
 /// The channels of one node. Signaling and the admin API call it, and it forwards each call to the channel's actor.
@@ -102,13 +101,16 @@ package final class ChannelDirectory: Sendable {
     private let context: Channel.Context
     var environment: RoomEnvironment { context.environment }
     var cluster: (any ChannelCluster)? { context.cluster }
-    struct Observers: Sendable {
-        /// Called for each decision: see ``onDecision(_:)``.
-        var decisions: [@Sendable (OperatorDecision) -> [ParticipantID]] = []
-        /// Called for each block that is set or lifted: see ``onBlockChange(_:)``.
-        var blocks: [@Sendable (Block.Subject, Block?) -> Void] = []
+    /// Who is told what operators decide. The closures must not block or call the rooms.
+    package struct Observers: Sendable {
+        /// Called for each decision that ends connections, after newcomers are refused. It ends what it holds for users that are
+        /// no participants, and returns the identifiers of what it ended.
+        package var decision: @Sendable (OperatorDecision) -> [ParticipantID] = { _ in [] }
+        /// Called for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts.
+        package var block: @Sendable (Block.Subject, Block?) -> Void = { _, _ in }
+        package init() {}
     }
-    let observers = Mutex(Observers())
+    let observers: Observers
     private let loadMonitor: LoadMonitor
 
     /// - Parameters:
@@ -117,6 +119,7 @@ package final class ChannelDirectory: Sendable {
     ///   - controlLoops: the executors that channels are pinned to by their names; without any, channels run on the
     ///     global pool.
     ///   - cluster: the other nodes; `nil` for a node without any.
+    ///   - observers: who is told what operators decide.
     ///   - onEvent: called on the channels' executors, in order for each channel. It must not block.
     package init(
         planes: [any MediaPlane],
@@ -125,8 +128,10 @@ package final class ChannelDirectory: Sendable {
         environment: RoomEnvironment = .system,
         controlLoops: [any SerialExecutor] = [],
         cluster: (any ChannelCluster)? = nil,
+        observers: Observers = Observers(),
         onEvent: @escaping @Sendable (Event) -> Void = { _ in }
     ) {
+        self.observers = observers
         node = NodeDirectory(limits: limits, node: incarnation, locations: planes.map(\.location))
         context = Channel.Context(
             planes: Dictionary(uniqueKeysWithValues: planes.map { ($0.location, $0) }),

@@ -7,11 +7,16 @@ import Web
 
 extension AyameCalls {
     /// Takes a message of another node; those of one node in their order. It does not block.
+    /// - Parameter refusal: why a user of another node is refused in a room of this one; called under a lock.
     /// - Returns: whether it was understood.
-    package func received(_ bytes: [UInt8], from node: NodeID) -> Bool {
+    package func received(
+        _ bytes: [UInt8],
+        from node: NodeID,
+        refusal: @Sendable (_ user: String, ChannelName) -> RoomError?
+    ) -> Bool {
         guard let message = AyameNodeMessage(bytes) else { return false }
         switch message {
-        case .register(let guest): admit(guest, from: node)
+        case .register(let guest): admit(guest, from: node, refusal)
         case .relay(let text, let id):
             guard let room = state.withLock({ $0.guests[Guest(node: node, connectionID: id)] }) else { break }
             _ = rooms.relay(text, in: room, from: id)
@@ -57,14 +62,15 @@ extension AyameCalls {
 
     // MARK: Guests
 
-    private func admit(_ request: AyameGuest, from node: NodeID) {
+    private func admit(
+        _ request: AyameGuest,
+        from node: NodeID,
+        _ refusal: @Sendable (_ user: String, ChannelName) -> RoomError?
+    ) {
         let guest = Guest(node: node, connectionID: request.connectionID)
         let id = guest.connectionID
-        let (isNew, refusal) = state.withLock { state in
-            // Before it joins, because the room may close it at once.
-            (state.add(guest, in: request.room), state.guestRefusal)
-        }
-        guard isNew else {
+        // Before it joins, because the room may close it at once.
+        guard state.withLock({ $0.add(guest, in: request.room) }) else {
             send(.refused(id, reason: AyameSession.internalError), to: node)
             return
         }

@@ -25,8 +25,6 @@ extension AyameCalls {
         /// The keys of ``registrations`` by room.
         private(set) var elsewhere: [ChannelName: [String]] = [:]
         private(set) var guests: [Guest: ChannelName] = [:]
-        /// Why a user is refused in a room.
-        var guestRefusal: @Sendable (String, ChannelName) -> RoomError? = { _, _ in nil }
 
         /// As many guests as a node may have connections.
         private static let guestsMax = 65_536

@@ -105,7 +105,6 @@ package struct PublicServer: Service {
             clients: clients,
             work: work
         )
-        relayCalls.attach(directory)
         let webSockets = PublicWebSockets(
             sora: SoraContext(
                 directory: directory,

@@ -1,5 +1,4 @@
-import ArgumentParser
-import Dispatch
+package import ArgumentParser
 import EventLoop
 import Foundation
 import Impairment
@@ -7,8 +6,8 @@ import ImpairmentProxy
 import Wire
 
 /// `nagare impair`: a network link with a bottleneck, delay and loss between clients and a node.
-struct ImpairCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
+package struct ImpairCommand: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "impair",
         abstract: "Put a slow or lossy link between clients and a node, to see how they adapt.",
         discussion: """
@@ -82,7 +81,7 @@ struct ImpairCommand: AsyncParsableCommand {
     var plan: Plan {
         get throws {
             guard let listen = Self.address(listen) else {
-                throw StartupError.usage(
+                throw CommandError.usage(
                     "--listen is \"\(listen)\": write an IP address and a port, as 127.0.0.1:8088."
                 )
             }
@@ -97,12 +96,12 @@ struct ImpairCommand: AsyncParsableCommand {
         get throws {
             if let address = Self.address(to) {
                 guard address.port > 0, !address.ip.isUnspecified else {
-                    throw StartupError.usage("--to is \"\(to)\": write the address and port of the node's media.")
+                    throw CommandError.usage("--to is \"\(to)\": write the address and port of the node's media.")
                 }
                 return .media(address)
             }
             if to.lowercased().hasPrefix("https://") {
-                throw StartupError.usage(
+                throw CommandError.usage(
                     "--to is \"\(to)\", but this command does not connect with TLS: name a node that serves http://, such "
                         + "as nagare serve --dev."
                 )
@@ -110,7 +109,7 @@ struct ImpairCommand: AsyncParsableCommand {
             guard let url = URL(string: to), url.scheme?.lowercased() == "http", let host = url.host(), !host.isEmpty,
                 ["", "/"].contains(url.path()), url.query() == nil
             else {
-                throw StartupError.usage(
+                throw CommandError.usage(
                     "--to is \"\(to)\": write the node's URL, as http://127.0.0.1:8080, or for UDP only 127.0.0.1:7000."
                 )
             }
@@ -124,7 +123,7 @@ struct ImpairCommand: AsyncParsableCommand {
         TransportAddress(text.hasPrefix("localhost:") ? "127.0.0.1:" + text.dropFirst("localhost:".count) : text)
     }
 
-    static func conditions(_ text: String, _ flag: String) throws(StartupError) -> LinkConditions {
+    static func conditions(_ text: String, _ flag: String) throws(CommandError) -> LinkConditions {
         do throws(LinkConditionsError) {
             return try LinkConditions(parsing: text)
         } catch {
@@ -132,7 +131,9 @@ struct ImpairCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
+    package init() {}
+
+    package func run() async throws {
         let plan = try plan
         FileDescriptorLimit.raise()
         _ = signal(SIGPIPE, SIG_IGN)
@@ -146,7 +147,7 @@ struct ImpairCommand: AsyncParsableCommand {
         }
         Self.say(try await introduction(plan, media, signaling))
         let reader = ConditionReader { await Self.change(media, $0) }
-        await Self.untilSignal {
+        await Task {
             var before = await media.status()
             while (try? await Task.sleep(for: .seconds(1))) != nil {
                 let status = await media.status()
@@ -154,6 +155,7 @@ struct ImpairCommand: AsyncParsableCommand {
                 before = status
             }
         }
+        .valueUntilSignal()
         reader.stop()
         Self.say(await media.status().summary)
         await signaling?.shutdown()
@@ -175,7 +177,7 @@ struct ImpairCommand: AsyncParsableCommand {
         do throws(EventLoopError) {
             return try await MediaProxy.start(settings)
         } catch {
-            throw StartupError.system("\(error.message.dropLast()) (--listen).")
+            throw CommandError.system("\(error.message.dropLast()) (--listen).")
         }
     }
 
@@ -188,7 +190,7 @@ struct ImpairCommand: AsyncParsableCommand {
             do throws(SignalingProxyError) {
                 return try await SignalingProxy.start(listen: plan.listen, target: target, ports: media.ports)
             } catch {
-                throw StartupError.system(error.message)
+                throw CommandError.system(error.message)
             }
         }
     }
@@ -237,23 +239,6 @@ struct ImpairCommand: AsyncParsableCommand {
     }
 
     private static func say(_ text: String) { FileHandle.standardOutput.write(Data("\(text)\n".utf8)) }
-
-    /// Runs `body` until its end or the first SIGINT or SIGTERM, which cancels it. A second one ends the process.
-    private static func untilSignal(_ body: @escaping @Sendable () async -> Void) async {
-        let task = Task { await body() }
-        let sources = [SIGINT, SIGTERM].map { number in
-            _ = signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler {
-                if task.isCancelled { _exit(128 + number) }
-                task.cancel()
-            }
-            source.activate()
-            return source
-        }
-        await task.value
-        for source in sources { source.cancel() }
-    }
 }
 
 /// Reads lines from standard input while other work goes on.

@@ -1,11 +1,11 @@
-import ChannelTypes
+package import ChannelTypes
 import Foundation
 import Glibc
-import Logging
+package import Logging
 import Synchronization
 
 /// Writes the log of the node to standard error, a line an entry.
-struct NodeLogHandler: LogHandler {
+package struct NodeLogHandler: LogHandler {
     private let label: String
     private let format: LogFormat
     private let write: @Sendable (String) -> Void
@@ -14,13 +14,13 @@ struct NodeLogHandler: LogHandler {
     private let floor: Logger.Level
     /// A level of this logger's own, in place of the threshold.
     private var ownLevel: Logger.Level?
-    var metadata: Logger.Metadata = [:]
+    package var metadata: Logger.Metadata = [:]
 
     /// - Parameters:
     ///   - threshold: of all loggers.
     ///   - floor: the least level of this one, whatever the threshold is.
     ///   - write: takes a line without its end.
-    init(
+    package init(
         label: String,
         threshold: Replaceable<Logger.Level>,
         floor: Logger.Level = .trace,
@@ -34,17 +34,17 @@ struct NodeLogHandler: LogHandler {
         self.write = write
     }
 
-    var logLevel: Logger.Level {
+    package var logLevel: Logger.Level {
         get { max(ownLevel ?? threshold.current, floor) }
         set { ownLevel = newValue }
     }
 
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
         get { metadata[key] }
         set { metadata[key] = newValue }
     }
 
-    func log(event: LogEvent) {
+    package func log(event: LogEvent) {
         var fields = metadata
         if let error = event.error { fields["error"] = "\(error)" }
         if let own = event.metadata { fields.merge(own) { $1 } }

@@ -1,13 +1,12 @@
-import ArgumentParser
-import Dispatch
+package import ArgumentParser
 import Foundation
 import Impairment
 import Load
 import Wire
 
 /// `nagare load`: the load generator.
-struct LoadCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(
+package struct LoadCommand: AsyncParsableCommand {
+    package static let configuration = CommandConfiguration(
         commandName: "load",
         abstract: "Measure a server with synthetic publishers and subscribers.",
         discussion: """
@@ -236,7 +235,7 @@ struct LoadCommand: AsyncParsableCommand {
             configuration.publishers = publishers ?? 1
             configuration.subscribers = subscribers ?? 1
             if conference != nil, publishers != nil || subscribers != nil {
-                throw StartupError.usage("--conference replaces --publishers and --subscribers: leave them out.")
+                throw CommandError.usage("--conference replaces --publishers and --subscribers: leave them out.")
             }
             configuration.conferenceMembers = conference
             configuration.videoBitsPerSecond = min(max(videoKbps, -1), 1_000_000) * 1_000
@@ -267,18 +266,20 @@ struct LoadCommand: AsyncParsableCommand {
                     p99MillisecondsMax: goalP99
                 )
             } else if rampStep != nil {
-                throw StartupError.usage("--ramp-step needs --ramp.")
+                throw CommandError.usage("--ramp-step needs --ramp.")
             }
             return configuration
         }
     }
 
-    func run() async throws {
+    package init() {}
+
+    package func run() async throws {
         let configuration = try loadConfiguration
         do throws(LoadError) {
             try configuration.validate()
         } catch {
-            throw StartupError(error)
+            throw CommandError(error)
         }
         try checkJSONFile()
         FileDescriptorLimit.raise()
@@ -294,7 +295,7 @@ struct LoadCommand: AsyncParsableCommand {
         do {
             report = try outcome.get()
         } catch {
-            throw StartupError(error)
+            throw CommandError(error)
         }
         try show(report)
         try judge(report)
@@ -305,7 +306,7 @@ struct LoadCommand: AsyncParsableCommand {
         guard let json, json != "-" else { return }
         let descriptor = unsafe open(json, O_WRONLY | O_CREAT | O_CLOEXEC, 0o644)
         guard descriptor >= 0 else {
-            throw StartupError.system("\(json) cannot be written: \(ErrorText.words(errno)).")
+            throw CommandError.system("\(json) cannot be written: \(ErrorText.words(errno)).")
         }
         close(descriptor)
     }
@@ -323,7 +324,7 @@ struct LoadCommand: AsyncParsableCommand {
         do {
             try text.write(to: URL(fileURLWithPath: json))
         } catch {
-            throw StartupError.system("\(json) cannot be written: \(error.localizedDescription)")
+            throw CommandError.system("\(json) cannot be written: \(error.localizedDescription)")
         }
     }
 
@@ -331,15 +332,15 @@ struct LoadCommand: AsyncParsableCommand {
         if report.failedClients > 0 {
             let reason = report.failures.max { $0.value < $1.value }?.key ?? ""
             let clients = report.publishers + report.subscribers
-            throw StartupError.system("\(report.failedClients) of \(clients) clients did not connect. \(reason)")
+            throw CommandError.system("\(report.failedClients) of \(clients) clients did not connect. \(reason)")
         }
         guard expectLossless, !report.isLossless else { return }
-        throw StartupError.system("Something was lost, or a client left; see the report.")
+        throw CommandError.system("Something was lost, or a client left; see the report.")
     }
 }
 
 extension LoadRun {
-    /// Runs until its end or the first SIGINT or SIGTERM, which ends it early and in order. A second one ends the process.
+    /// Runs until its end or the first SIGINT or SIGTERM, which ends it early and in order.
     fileprivate static func untilSignal(
         _ configuration: LoadConfiguration,
         _ signaling: WebSignaling
@@ -357,18 +358,7 @@ extension LoadRun {
                 return .failure(error)
             }
         }
-        let sources = [SIGINT, SIGTERM].map { number in
-            _ = signal(number, SIG_IGN)
-            let source = DispatchSource.makeSignalSource(signal: number)
-            source.setEventHandler {
-                if task.isCancelled { _exit(128 + number) }
-                task.cancel()
-            }
-            source.activate()
-            return source
-        }
-        defer { for source in sources { source.cancel() } }
-        return try await task.value.get()
+        return try await task.valueUntilSignal().get()
     }
 }
 
@@ -397,7 +387,7 @@ private enum ProfileName: String, CaseIterable, ExpressibleByArgument {
     }
 }
 
-extension StartupError {
+extension CommandError {
     fileprivate init(_ error: LoadError) {
         switch error {
         case .usage(let message): self = .usage(message)
