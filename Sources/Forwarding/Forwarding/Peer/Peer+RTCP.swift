@@ -120,6 +120,7 @@ extension Peer {
         _ turn: SendTurn,
         into batch: DatagramBatch
     ) {
+        slot.delayPlayout(roundTrip: reporting.roundTrip ?? .zero, at: turn.now)
         var lost = packet.makeLostSequenceCursor()
         while budget > 0, let number = lost.next() {
             budget -= 1

@@ -40,8 +40,10 @@ struct HeaderWriter {
     /// The longest header of one packet, in any form.
     /// - Parameter names: bytes of MID and RID together.
     static func lengthMax(_ packet: PacketDescription, names: Int) -> Int {
+        // A packet that brings no playout delay may get one.
         let copied =
-            Int(packet.audioLevel.length) + Int(packet.videoOrientation.length) + Int(packet.playoutDelay.length)
+            Int(packet.audioLevel.length) + Int(packet.videoOrientation.length)
+            + max(Int(packet.playoutDelay.length), 3)
             + Int(packet.dependencyDescriptor.length)
         return lengthMax(headBytes: 2, names: names, copied: copied)
     }

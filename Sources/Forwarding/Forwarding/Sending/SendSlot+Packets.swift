@@ -99,10 +99,20 @@ extension SendSlot {
         let extensions = unsafe state.pointee.extensions
         unsafe state.pointee.egress.pointee.writePerSendElements(extensions, repeated: repeated, turn, to: &writer)
         unsafe writer.appendForwarded(packet, segment, extensions)
+        if unsafe state.pointee.tellsPlayoutDelay, unsafe packet.pointee.description.playoutDelay.length == 0 {
+            tellPlayoutDelay(isNew: !isRTX, to: &writer)
+        }
         if extensions.videoContentType != 0, unsafe packet.pointee.description.frame.contains(.isScreenContent) {
             writer.append(extensions.videoContentType, VideoContentType.screenshare.rawValue)
         }
         return writer.finish()
+    }
+
+    /// A function of its own, so that packets of other slots do not pay for it.
+    @inline(never)
+    private func tellPlayoutDelay(isNew: Bool, to writer: inout HeaderWriter) {
+        guard let delay = playoutDelay.take(isNew: isNew) else { return }
+        unsafe writer.append(state.pointee.extensions.playoutDelay, bigEndianUInt24: delay.wireValue)
     }
 
     private func writePayload(

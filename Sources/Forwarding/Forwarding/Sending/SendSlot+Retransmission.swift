@@ -4,6 +4,25 @@ import Wire
 
 /// Answers to NACKs.
 extension SendSlot {
+    /// Has the receiver show the video late enough for retransmissions over a path that loses them, too.
+    func delayPlayout(roundTrip: Interval, at now: Instant) {
+        // A packet that leaves again as it is must not change meanwhile.
+        guard sendsRTX, unsafe state.pointee.extensions.playoutDelay != 0 else { return }
+        playoutDelay.want(roundTrip: roundTrip, at: now)
+        playoutDelayChanged()
+    }
+
+    /// Has the receiver decide again by itself, some time after such losses. To be called about once a second.
+    func relievePlayout(at now: Instant) {
+        playoutDelay.tick(at: now)
+        playoutDelayChanged()
+    }
+
+    private func playoutDelayChanged() {
+        unsafe state.pointee.tellsPlayoutDelay = playoutDelay.isTold
+        if playoutDelay.isDue { unsafe state.pointee.sourcePayloadType = .max }
+    }
+
     /// What became of a packet that was asked for again.
     enum RetransmissionOutcome {
         case sent

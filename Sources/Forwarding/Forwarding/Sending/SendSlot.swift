@@ -48,6 +48,8 @@ package final class SendSlot {
     /// A key frame of the wanted stream waits to leave.
     var isKeyFrameQueued: Bool { unsafe keyFrameQueuedOf != 0 && keyFrameQueuedOf == state.pointee.wanted }
     func noteKeyFrameQueued(of stream: StreamID) { keyFrameQueuedOf = stream.rawValue }
+    /// How late the receiver is to show the video.
+    var playoutDelay = PlayoutDelayHint()
     /// The wanted stream begins with packets that came before.
     var catchesUp = false
     /// When what waited was dropped last: what came before is not sent again.
@@ -474,6 +476,7 @@ package final class SendSlot {
     private func noteMapping(_ mapping: PayloadMapping, of payloadType: PayloadType) {
         // A layer's first packets carry its RID, which plain ones do not.
         guard case .same(let outgoing, _) = mapping, unsafe state.pointee.filter == nil, timestampOffsetBehind == nil,
+            unsafe !state.pointee.tellsPlayoutDelay || !playoutDelay.isDue,
             unsafe parameters.rid == nil || !state.pointee.sendsMID
         else { return }
         unsafe state.pointee.sourcePayloadType = payloadType.rawValue

@@ -19,6 +19,8 @@ struct SlotState {
     /// The source's payload type that goes out unchanged but for its number; above 127 while there is none.
     var sourcePayloadType = UInt8.max
     var outgoingPayloadType: UInt8 = 0
+    /// Packets that are not plain may have to tell of the slot's ``PlayoutDelayHint``.
+    var tellsPlayoutDelay = false
     /// The SRTP stream of `ssrc`; `nil` until the peer is connected.
     var stream: SRTPOutboundStream?
     var rewriter: RTPRewriter

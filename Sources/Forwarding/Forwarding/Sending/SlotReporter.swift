@@ -33,6 +33,7 @@ extension SendSlot {
     /// To be called about once a second.
     func tick(at now: Instant) {
         reporter.meter.measure(bytesSent, at: now)
+        if unsafe state.pointee.tellsPlayoutDelay { relievePlayout(at: now) }
         if let source, let origin = source.origin { origin.refreshSubscription(of: source, at: now) }
     }
 

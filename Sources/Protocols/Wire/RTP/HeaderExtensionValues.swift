@@ -88,9 +88,12 @@ public struct PlayoutDelay: Hashable, Sendable {
     /// In units of 10 ms, 12 bits.
     public let maximumUnits: UInt16
 
-    /// `nil` when a delay exceeds 40.95 s or the minimum exceeds the maximum.
+    /// The longest delay, 40.95 s.
+    public static let unitsMax: UInt16 = 0xFFF
+
+    /// `nil` when a delay exceeds ``unitsMax`` or the minimum exceeds the maximum.
     public init?(minimumUnits: UInt16, maximumUnits: UInt16) {
-        guard maximumUnits <= 0xFFF, minimumUnits <= maximumUnits else { return nil }
+        guard maximumUnits <= Self.unitsMax, minimumUnits <= maximumUnits else { return nil }
         self.minimumUnits = minimumUnits
         self.maximumUnits = maximumUnits
     }
@@ -102,7 +105,8 @@ public struct PlayoutDelay: Hashable, Sendable {
         self.init(minimumUnits: UInt16(value >> 12), maximumUnits: UInt16(value & 0xFFF))
     }
 
-    var wireValue: UInt32 { UInt32(minimumUnits) << 12 | UInt32(maximumUnits) }
+    /// The element's data, 24 bits.
+    public var wireValue: UInt32 { UInt32(minimumUnits) << 12 | UInt32(maximumUnits) }
 }
 
 /// What video shows (http://www.webrtc.org/experiments/rtp-hdrext/video-content-type). A packet without it says nothing.
