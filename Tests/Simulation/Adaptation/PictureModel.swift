@@ -21,6 +21,7 @@ final class PictureModel {
         let temporal: Int
         let isKey: Bool
         let layer: Int
+        let madeAt: Instant
         var missing: Int
     }
 
@@ -33,6 +34,12 @@ final class PictureModel {
     private var lastTL0: UInt8 = 0
     private var lastDecodedAt: Instant?
     private var lastPacketAt: Instant?
+    /// The least delay that the node told, and what of it is reached: the receiver moves by 100 ms a second.
+    private var toldDelay = Interval.zero
+    private var delay = Interval.zero
+    /// From the making of a frame until it can be decoded, at least.
+    private var leastTransit: Interval?
+    private var lastShownAt: Instant?
     private var requestedAt: Instant?
     private var usualGap: Interval?
     private var recent: [Int] = []
@@ -61,6 +68,11 @@ final class PictureModel {
             guard payload.byteCount > SyntheticVideo.stampOffset,
                 let stamp = MediaStamp(payload.extracting(SyntheticVideo.stampOffset..<payload.byteCount))
             else { return }
+            if description.playoutDelay.isPresent,
+                let told = PlayoutDelay(packet.extracting(description.playoutDelay.range))
+            {
+                self?.toldDelay = .milliseconds(Int(told.minimumUnits) * 10)
+            }
             self?.received(
                 stamp,
                 pictureID: Int(description.pictureID),
@@ -153,6 +165,7 @@ final class PictureModel {
                 temporal: temporal,
                 isKey: stamp.isKeyFrame,
                 layer: Int((stamp.source - 1) / 0x10000),
+                madeAt: stamp.sentAt,
                 missing: Int(stamp.packetsInFrame)
             )
         frame.missing -= 1
@@ -177,9 +190,22 @@ final class PictureModel {
         if frame.temporal == 0 { lastTL0 = frame.tl0 }
         framesDecoded += 1
         firstFrameAt = firstFrameAt ?? now
-        if let lastDecodedAt { noteGap(now - lastDecodedAt, at: now) }
+        let shownAt = shownAt(frame, decodedAt: now)
+        if let lastShownAt { noteGap(shownAt - lastShownAt, at: shownAt) }
+        lastShownAt = shownAt
         lastDecodedAt = now
         noteStep(of: frame, at: now)
+    }
+
+    /// Without a delay that was told, a frame shows when it is decoded.
+    private func shownAt(_ frame: Frame, decodedAt now: Instant) -> Instant {
+        let transit = min(leastTransit ?? now - frame.madeAt, now - frame.madeAt)
+        leastTransit = transit
+        if let lastDecodedAt {
+            let step = Interval(nanoseconds: (now - lastDecodedAt).nanoseconds / 10)
+            delay = delay < toldDelay ? min(delay + step, toldDelay) : max(delay - step, toldDelay)
+        }
+        return max(now, frame.madeAt + transit + delay, lastShownAt ?? now)
     }
 
     private func noteGap(_ gap: Interval, at now: Instant) {
