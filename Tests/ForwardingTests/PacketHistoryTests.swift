@@ -164,22 +164,23 @@ import Wire
         #expect(!history.contains(1))
     }
 
-    @Test func `what came after a frame is counted only where all of it is kept`() {
+    @Test func `a frame is kept with all that came after it, or it is not`() {
         let history = PacketHistory()
         func put(_ sequence: Int64, _ timestamp: UInt32) {
             let bytes = [UInt8](repeating: 1, count: 100)
             #expect(history.insert(unsafe bytes.span.bytes, describe(sequence, timestamp: timestamp)))
         }
-        let first = ExtendedSequenceNumber(rawValue: 10)
-        let timestamp = RTPTimestamp(rawValue: 3_000)
-        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+        func keepsAll(_ bytes: Int) -> Bool {
+            history.keepsAll(from: 10, of: RTPTimestamp(rawValue: 3_000), bytesAfterMax: bytes)
+        }
+        #expect(!keepsAll(1_000), "nothing came")
         for sequence in 10...12 { put(Int64(sequence), 3_000) }
-        #expect(history.bytesAfterFrame(from: first, timestamp) == 0)
+        #expect(keepsAll(0), "the frame itself does not count")
         for sequence in [13, 14, 16] { put(Int64(sequence), UInt32(sequence) * 1_000) }
-        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+        #expect(!keepsAll(1_000), "one is missing")
         put(15, 15_000)
-        #expect(history.bytesAfterFrame(from: first, timestamp) == 400)
+        #expect(keepsAll(400) && !keepsAll(399))
         for sequence in 17..<600 { put(Int64(sequence), 60_000) }
-        #expect(history.bytesAfterFrame(from: first, timestamp) == nil)
+        #expect(!keepsAll(.max), "they are more than a frame has")
     }
 }

@@ -213,22 +213,27 @@ package final class PacketHistory {
         return bytes
     }
 
-    /// Bytes of the packets that came after a frame, up to the newest; `nil` where one of them or of the frame is not kept, or where
-    /// they are more than a frame has.
+    /// Whether a frame and all packets after it are kept, and those after it have no more bytes than a limit.
     /// - Parameter first: the frame's first packet.
-    func bytesAfterFrame(from first: ExtendedSequenceNumber, _ timestamp: RTPTimestamp) -> Int? {
-        guard let newest, newest.rawValue &- first.rawValue < Int64(Self.framePacketsMax) else { return nil }
+    func keepsAll(
+        from first: ExtendedSequenceNumber,
+        of timestamp: RTPTimestamp,
+        bytesAfterMax: Int
+    ) -> Bool {
+        guard let newest, newest.rawValue &- first.rawValue < Int64(Self.framePacketsMax) else { return false }
         var bytes = 0
         var sequence = first
         while sequence <= newest {
             let count = withPacket(sequence) { packet, description in
                 description.timestamp == timestamp ? 0 : packet.byteCount
             }
-            guard let count else { return nil }
+            guard let count else { return false }
             bytes += count
+            // Each slot that waits asks with each packet, so what is too much is not counted to its end.
+            guard bytes <= bytesAfterMax else { return false }
             sequence = sequence.advanced(by: 1)
         }
-        return bytes
+        return true
     }
 
     /// Gives memory back after a stream went quiet.

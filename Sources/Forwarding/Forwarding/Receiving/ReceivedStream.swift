@@ -207,7 +207,7 @@ package final class ReceivedStream {
     /// - Parameter bytesMax: what may have come after it.
     func beginning(since instant: Instant, bytesMax: Int) -> ExtendedSequenceNumber? {
         guard let keyFrame, keyFrame.at > instant,
-            let bytes = history.bytesAfterFrame(from: keyFrame.sequence, keyFrame.timestamp), bytes <= bytesMax
+            history.keepsAll(from: keyFrame.sequence, of: keyFrame.timestamp, bytesAfterMax: bytesMax)
         else { return nil }
         return keyFrame.sequence
     }
