@@ -450,8 +450,7 @@ let package = Package(
                 "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
                 "JSON", "Media", "MediaTypes", "Metrics", "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora",
                 "Ayame", "NodeLog", "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry",
-                "ToolCommands",
-                "Wire",
+                "ToolCommands", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]

@@ -77,6 +77,22 @@ import Wire
         #expect(publisher.client?.keyFramesMade == made)
     }
 
+    @Test func `a source that has paused since its key frame is asked for another`() throws {
+        let world = try World(seed: 176)
+        let publisher = try world.publishQuietly()
+        let viewer = try world.watch()
+        world.run(for: .seconds(1))
+        var stream = try #require(HandMadeStream(world, publisher, .video, codec: .vp8, ssrc: 7_001))
+        world.sendSecured(stream.next([0x10, 0, 0, 0, 0x9D, 0x01, 0x2A, 0x80, 0x02, 0xE0, 0x01]), from: publisher)
+        world.run(for: .milliseconds(200))
+        let received = try #require(world.nodePeer(publisher)?.streams.first { $0.ssrc == stream.ssrc })
+        #expect(received.keyFrameTimestamp != nil)
+        let requests = received.keyFrameRequests
+        try world.connect(viewer, to: publisher)
+        world.run(for: .milliseconds(100))
+        #expect(received.keyFrameRequests == requests + 1, "no packet comes with which the slot could catch up")
+    }
+
     @Test func `a key frame that came too long ago is not begun with`() throws {
         let (world, publisher, _, slot) = try start(seed: 173)
         let lowest = try stream("q", of: publisher, world)

@@ -10,12 +10,14 @@ extension SendSlot {
     /// The same where nothing plays, with all that waits. When nine pictures begin on 3 Mbit/s, 50 ms make the path's queue a
     /// sixth longer, and 200 ms two fifths.
     private static let startCatchUpTimeMax = Interval.milliseconds(25)
+    /// The next packet, with which the slot catches up, has to be near: a source of ten frames a second sends within this time.
+    private static let pauseMax = Interval.milliseconds(100)
     /// Between the timestamps of frames that leave ahead of their time: 2 ms.
     private static let timestampStepsPerSecond = 500
 
     /// The first packet of the key frame of the wanted stream with which the slot can begin; `nil` if another has to come.
     func beginning(of stream: ReceivedStream, at now: Instant) -> ExtendedSequenceNumber? {
-        guard parameters.kind == .video else { return nil }
+        guard parameters.kind == .video, now - stream.lastPacketAt <= Self.pauseMax else { return nil }
         let egress = peer.transport.egress
         let time = isPlaying ? Self.catchUpTimeMax : Self.startCatchUpTimeMax
         let waiting = isPlaying ? 0 : egress.waiting.bytes
