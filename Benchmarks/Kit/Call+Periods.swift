@@ -1,6 +1,6 @@
+import Base
 internal import Forwarding
 internal import MediaTypes
-internal import Wire
 
 /// Turns of a call whose viewers report what arrives: three turns of media, and one report of each viewer.
 extension Call {

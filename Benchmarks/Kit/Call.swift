@@ -1,3 +1,4 @@
+package import Base
 internal import DTLS
 internal import Forwarding
 internal import MediaTypes

@@ -1,3 +1,4 @@
+import Base
 internal import Counters
 internal import DTLS
 internal import Forwarding

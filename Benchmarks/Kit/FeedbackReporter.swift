@@ -1,3 +1,4 @@
+import Base
 internal import CongestionControl
 internal import Forwarding
 internal import Wire

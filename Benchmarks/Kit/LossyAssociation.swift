@@ -1,5 +1,5 @@
+import Base
 internal import SCTP
-internal import Wire
 
 /// Two associations with a path between them that loses packets, in virtual time.
 final class LossyAssociation {

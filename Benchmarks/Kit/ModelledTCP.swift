@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// One direction of a TCP connection in virtual time, with Reno's congestion control (RFC 5681) and selective
 /// acknowledgements (RFC 2018).

@@ -1,3 +1,4 @@
+import Base
 internal import Forwarding
 internal import MediaTypes
 internal import Wire

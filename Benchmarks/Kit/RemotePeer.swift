@@ -1,3 +1,4 @@
+import Base
 internal import DTLS
 internal import Forwarding
 internal import ICE

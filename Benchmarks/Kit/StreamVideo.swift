@@ -1,3 +1,4 @@
+import Base
 internal import Wire
 
 /// A video and an audio stream through the send queue of a connection and a ``ModelledTCP``, in virtual time.

@@ -1,3 +1,4 @@
+import Base
 internal import Floor
 internal import SRTP
 internal import Wire

@@ -1,6 +1,6 @@
+package import Base
 import Glibc
 import Synchronization
-package import Wire
 
 /// Runs actors' jobs on one event loop's thread.
 ///

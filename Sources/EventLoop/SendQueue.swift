@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The share of the send queue that a datagram belongs to.

@@ -1,3 +1,4 @@
+import Base
 internal import CDatagram
 internal import CUV
 import Glibc

@@ -1,3 +1,4 @@
+package import Base
 internal import CDatagram
 internal import CUV
 import Glibc

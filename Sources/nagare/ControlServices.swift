@@ -1,5 +1,6 @@
 import Access
 import Ayame
+import Base
 import ChannelTypes
 import EventLoop
 import Foundation

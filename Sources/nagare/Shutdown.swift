@@ -1,9 +1,9 @@
+import Base
 import Glibc
 import Logging
 import Operators
 import ServiceLifecycle
 import UnixSignals
-import Wire
 
 /// Handles SIGTERM and SIGINT: the first starts a graceful shutdown, the second ends the process. With a time to drain the
 /// first starts the drain, and the second ends that. SIGHUP reloads files; a

@@ -1,10 +1,10 @@
 import AccessTestSupport
+import Base
 import ChannelTypes
 import JSON
 import Logging
 import Synchronization
 import Testing
-import Wire
 
 @testable import Access
 

@@ -1,4 +1,5 @@
 import AccessTestSupport
+import Base
 import ChannelTypes
 import Testing
 

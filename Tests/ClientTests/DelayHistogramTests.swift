@@ -1,6 +1,6 @@
+import Base
 import Client
 import Testing
-import Wire
 
 @Suite struct DelayHistogramTests {
     @Test(arguments: [0, 1, 63, 64, 65, 999, 1_000_000, 123_456_789, 60_000_000_000] as [Int64])

@@ -1,8 +1,8 @@
+package import Base
 package import ChannelTypes
 package import Cluster
 internal import MediaTypes
 package import TestSupport
-package import Wire
 
 /// Nodes with a ``LinkTable`` each, over a network in virtual time that delays, cuts and loses.
 package struct LinkWorld {

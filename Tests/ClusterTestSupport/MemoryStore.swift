@@ -1,7 +1,7 @@
+package import Base
 package import Cluster
 package import MediaTypes
 internal import TestSupport
-package import Wire
 
 /// A model of the store for virtual time, with its faults, repeatable from a seed.
 package struct MemoryStore: Sendable {

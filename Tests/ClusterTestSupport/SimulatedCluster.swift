@@ -1,8 +1,8 @@
+package import Base
 package import ChannelTypes
 package import Cluster
 internal import MediaTypes
 internal import TestSupport
-package import Wire
 
 /// Nodes and their store in virtual time.
 package struct SimulatedCluster: Sendable {

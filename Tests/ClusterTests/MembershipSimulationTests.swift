@@ -1,10 +1,10 @@
+import Base
 import ChannelTypes
 import Cluster
 import ClusterTestSupport
 import MediaTypes
 import TestSupport
 import Testing
-import Wire
 
 /// What happens to the store, for some seconds or once.
 enum StoreFault: String, CaseIterable, Sendable {

@@ -1,9 +1,9 @@
+import Base
 import Cluster
 import ClusterTestSupport
 import MediaTypes
 import Synchronization
 import Testing
-import Wire
 
 /// The model with a clock that is set forward, as a store that answers at once.
 final class SteppedStore: TestedStore {

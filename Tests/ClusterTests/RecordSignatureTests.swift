@@ -1,7 +1,7 @@
+import Base
 import ChannelTypes
 import MediaTypes
 import Testing
-import Wire
 
 @testable import Cluster
 

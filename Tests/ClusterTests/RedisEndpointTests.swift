@@ -1,6 +1,6 @@
+import Base
 import Cluster
 import Testing
-import Wire
 
 @Suite struct RedisEndpointTests {
     @Test(arguments: [

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import ClusterTestSupport
 import MediaTypes
@@ -5,7 +6,6 @@ import Room
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Cluster
 

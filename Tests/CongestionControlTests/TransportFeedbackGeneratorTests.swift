@@ -1,3 +1,4 @@
+import Base
 import CongestionControl
 import TestSupport
 import Testing

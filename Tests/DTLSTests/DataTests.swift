@@ -1,7 +1,7 @@
+import Base
 import DTLS
 import TestSupport
 import Testing
-import Wire
 
 @Suite struct DataTests {
     private static func connected(acceptsData: Bool = true) throws -> Link {

@@ -1,7 +1,7 @@
+import Base
 import DTLS
 import TestSupport
 import Testing
-import Wire
 
 struct LossTests {
     /// Every datagram of a lossless handshake at a small MTU.

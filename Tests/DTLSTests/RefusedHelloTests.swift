@@ -1,6 +1,6 @@
+import Base
 import DTLS
 import Testing
-import Wire
 
 /// ClientHellos that the server cannot accept.
 struct RefusedHelloTests {

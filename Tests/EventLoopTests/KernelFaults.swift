@@ -1,5 +1,5 @@
+import Base
 import Glibc
-import Wire
 
 @testable import EventLoop
 

@@ -1,3 +1,4 @@
+import Base
 import CDatagram
 import EventLoop
 import Foundation

@@ -3,7 +3,6 @@ import Foundation
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 /// A counter that threads share.
 private final class Tally: Sendable {

@@ -1,7 +1,7 @@
+import Base
 import EventLoop
 import TestSupport
 import Testing
-import Wire
 
 @Suite(.timeLimit(.minutes(10)))
 struct TimerTests {

@@ -1,7 +1,7 @@
+import Base
 import CongestionControl
 import MediaTypes
 import Testing
-import Wire
 
 @testable import Forwarding
 

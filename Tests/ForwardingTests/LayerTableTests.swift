@@ -1,7 +1,7 @@
+import Base
 import MediaTypes
 import TestSupport
 import Testing
-import Wire
 
 @testable import Forwarding
 

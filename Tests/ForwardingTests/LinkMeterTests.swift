@@ -1,6 +1,6 @@
+import Base
 import MediaTypes
 import Testing
-import Wire
 
 @testable import Forwarding
 

@@ -1,3 +1,4 @@
+import Base
 public import Wire
 
 @testable import Forwarding

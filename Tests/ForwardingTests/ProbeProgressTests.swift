@@ -1,6 +1,6 @@
+import Base
 import CongestionControl
 import Testing
-import Wire
 
 @testable import Forwarding
 

@@ -1,3 +1,4 @@
+import Base
 import MediaTypes
 import Testing
 import Wire

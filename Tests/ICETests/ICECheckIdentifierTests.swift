@@ -1,3 +1,4 @@
+import Base
 import ICE
 import Testing
 import Wire

@@ -1,3 +1,4 @@
+import Base
 import ICE
 import TestSupport
 import Testing

@@ -1,6 +1,6 @@
+import Base
 import Impairment
 import Testing
-import Wire
 
 struct LinkConditionsTests {
     @Test func `every key is read`() throws {

@@ -1,6 +1,6 @@
+import Base
 import Impairment
 import Testing
-import Wire
 
 /// A run of a link in virtual time.
 private struct Run {

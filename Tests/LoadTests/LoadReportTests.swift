@@ -1,8 +1,8 @@
+import Base
 import Client
 import EventLoop
 import Foundation
 import Testing
-import Wire
 
 @testable import Load
 

@@ -1,8 +1,8 @@
+import Base
 import Glibc
 import MediaTypes
 import Synchronization
 import Testing
-import Wire
 
 @testable import Media
 

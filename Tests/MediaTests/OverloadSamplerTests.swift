@@ -1,6 +1,6 @@
+import Base
 import Forwarding
 import Testing
-import Wire
 
 @testable import Media
 

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import EventLoop
 import Forwarding

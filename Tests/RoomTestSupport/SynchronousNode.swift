@@ -1,3 +1,4 @@
+import Base
 package import ChannelTypes
 import Foundation
 package import MediaTypes

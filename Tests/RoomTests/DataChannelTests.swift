@@ -1,3 +1,4 @@
+import Base
 import Deflate
 import MediaTypes
 import RoomTestSupport

@@ -1,8 +1,8 @@
+import Base
 import Deflate
 import MediaTypes
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import ChannelData
 @testable import ChannelTypes

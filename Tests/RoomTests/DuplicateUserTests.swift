@@ -2,7 +2,6 @@ import MediaTypes
 import Room
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 

@@ -1,7 +1,7 @@
+import Base
 import MediaTypes
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,8 +1,8 @@
+import Base
 import ChannelTypes
 import MediaTypes
 import TestSupport
 import Testing
-import Wire
 
 struct IdentifierTests {
     @Test func `identifiers have their format and read back`() {

@@ -1,8 +1,8 @@
+import Base
 import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,6 +1,5 @@
 import MediaTypes
 import Testing
-import Wire
 
 @testable import Room
 

@@ -1,9 +1,9 @@
+import Base
 import MediaTypes
 import Room
 import RoomTestSupport
 import TestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 

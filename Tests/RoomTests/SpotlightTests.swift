@@ -2,7 +2,6 @@ import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,3 +1,4 @@
+import Base
 import RoomTestSupport
 import TestSupport
 import Testing

@@ -1,5 +1,5 @@
+import Base
 import TestSupport
-import Wire
 
 @testable import SCTP
 

@@ -1,6 +1,6 @@
+import Base
 import TestSupport
 import Testing
-import Wire
 
 @testable import SCTP
 

@@ -1,7 +1,7 @@
+import Base
 import SRTP
 import TestSupport
 import Testing
-import Wire
 
 struct SequenceTests {
     @Test(arguments: Flavor.all, 0..<2)

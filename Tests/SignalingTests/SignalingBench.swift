@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import Hummingbird
@@ -9,7 +10,6 @@ import NIOCore
 import Room
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Signaling

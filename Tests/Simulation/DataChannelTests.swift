@@ -1,9 +1,9 @@
+import Base
 import Client
 import MediaTypes
 import Negotiation
 import TestSupport
 import Testing
-import Wire
 
 @testable import Forwarding
 

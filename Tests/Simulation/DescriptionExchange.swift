@@ -1,6 +1,5 @@
 import MediaTypes
 import Negotiation
-import Wire
 
 /// Both ends of the offers that a node makes to one client.
 struct DescriptionExchange {

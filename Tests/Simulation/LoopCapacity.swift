@@ -1,5 +1,5 @@
+import Base
 import Forwarding
-import Wire
 
 /// What one loop of the node can do: datagrams received and sent, a second. While it is behind, what arrives is dropped, as
 /// by a kernel whose receive buffer is full.

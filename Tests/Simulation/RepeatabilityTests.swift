@@ -1,7 +1,7 @@
+import Base
 import Client
 import SeedSupport
 import Testing
-import Wire
 
 /// The same seed gives the same run: twice in one process, and in another process, whose dictionaries have other orders.
 @Suite(.timeLimit(.minutes(30))) struct RepeatabilityTests {

@@ -1,8 +1,8 @@
+import Base
 import Client
 import MediaTypes
 import Negotiation
 import RoomTestSupport
-import Wire
 
 @testable import ChannelTypes
 @testable import Forwarding

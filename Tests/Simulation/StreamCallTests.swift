@@ -1,3 +1,4 @@
+import Base
 import Client
 import Media
 import MediaTypes

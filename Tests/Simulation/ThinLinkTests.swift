@@ -1,6 +1,5 @@
 import Client
 import Testing
-import Wire
 
 @testable import Forwarding
 

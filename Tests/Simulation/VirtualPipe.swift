@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// One direction of a connection: bytes arrive in order, after a delay and at most at a rate. The sender takes only a few
 /// bytes that it cannot send yet, and the receiver only a few that are not read.

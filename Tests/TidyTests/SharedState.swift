@@ -4,6 +4,7 @@ enum SharedState {
     /// Files with locks, how many each has, and what they guard. A lock is held for a few assignments: nothing waits, no
     /// closure of another type is called and nothing is sent meanwhile.
     static let locks: [String: (count: Int, guards: String)] = [
+        "Base/Replaceable.swift": (1, "a value that is replaced as a whole"),
         "EventLoop/LockedValue.swift": (1, "the lock of libuv's loops: their inboxes and states"),
         "Forwarding/Media/Streams/TCPAdmission.swift": (1, "counts of TCP connections, of all loops"),
         "Forwarding/Media/TrackGateways.swift": (1, "the loop that takes a track of another node, of all loops"),
@@ -22,7 +23,6 @@ enum SharedState {
         "Room/Room/Channels/NodeDirectory.swift": (1, "the table of places, which channels change in one step"),
         "Room/Room/Channels/ParticipantEvents.swift": (1, "a queue of events, from a channel to a connection"),
         "Room/Room/Channels/PeerEventInbox.swift": (1, "a queue of events, from a media loop to a channel"),
-        "Room/ChannelTypes/Replaceable.swift": (1, "a value that is replaced as a whole"),
         "Signaling/Web/Statistics/ClientStatistics.swift": (1, "counts"),
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
         "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),

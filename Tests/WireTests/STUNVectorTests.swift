@@ -1,3 +1,4 @@
+import Base
 import Testing
 import Wire
 
@@ -87,5 +88,16 @@ struct STUNVectorTests {
         builder.append(.realm, "example.org")
         builder.appendMessageIntegrity(key: STUNVector.longTerm.key)
         #expect(builder.bytes == STUNVector.longTerm.bytes)
+    }
+
+    /// RFC 5769 §2.4, with the password after SASLprep.
+    @Test func `the key of the published long-term request comes out`() throws {
+        let user = "\u{30DE}\u{30C8}\u{30EA}\u{30C3}\u{30AF}\u{30B9}"
+        let key = MD5.digest(of: Array("\(user):example.org:TheMatrIX".utf8))
+        let bytes = STUNVector.longTerm.bytes
+        let message = try STUNMessageView(unsafe bytes.span.bytes)
+        #expect(message.username == user)
+        let isValid = message.hasValidIntegrity(key: key)
+        #expect(isValid)
     }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 import Wire
 
@@ -59,9 +60,4 @@ struct STUNVector: Sendable, CustomTestStringConvertible {
 
     static let all = [request, responseV4, responseV6, longTerm]
     static let withFingerprint = [request, responseV4, responseV6]
-}
-
-func hexBytes(_ text: String) -> [UInt8] {
-    let digits = text.compactMap(\.hexDigitValue)
-    return stride(from: 0, to: digits.count - 1, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
 }

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The law of control by CE marks, for a bottleneck with an L4S queue (RFC 9330, RFC 9332).

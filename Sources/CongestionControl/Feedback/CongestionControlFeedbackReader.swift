@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// Reads congestion control feedback about the packets sent to one peer (RFC 8888).

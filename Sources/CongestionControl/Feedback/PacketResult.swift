@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// What a sender knows of one packet after feedback: when it left, and when it arrived, if it did.

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// Generates transport-wide congestion control feedback for one peer: the arrival times of its packets, from which the

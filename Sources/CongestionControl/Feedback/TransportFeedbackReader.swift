@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// Reads transport-wide congestion control feedback about the packets sent to one peer

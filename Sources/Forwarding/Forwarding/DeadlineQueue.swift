@@ -1,5 +1,5 @@
+package import Base
 package import MediaTypes
-package import Wire
 
 /// The peers' deadlines, least first: a binary heap that knows where each peer stands, so one can be moved.
 package struct DeadlineQueue {

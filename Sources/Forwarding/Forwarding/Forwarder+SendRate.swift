@@ -1,5 +1,5 @@
+public import Base
 public import MediaTypes
-public import Wire
 
 /// How much a peer is sent.
 extension Forwarder {

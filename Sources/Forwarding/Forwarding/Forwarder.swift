@@ -1,3 +1,4 @@
+public import Base
 import CongestionControl
 import ICE
 public import MediaTypes

@@ -1,5 +1,5 @@
+import Base
 public import MediaTypes
-import Wire
 
 /// What the peers of one loop are sent: histograms and sums of ``SendingStatistics``, of each connected peer once a second.
 ///

@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// How long the phases of peers' set-up took, of all peers of one loop.
 public struct SetupCounters: Sendable {

@@ -1,5 +1,6 @@
+public import Base
 public import MediaTypes
-public import Wire
+import Wire
 
 extension Forwarder {
     /// - Returns: `nil` when the peer is not here.

@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 /// When the core works on which peer: at the end of this turn, at a deadline of the peer's own, and when a packet that
 /// waits may leave.

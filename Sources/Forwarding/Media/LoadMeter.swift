@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 /// Computes the loop's load from running totals.
 struct LoadMeter {

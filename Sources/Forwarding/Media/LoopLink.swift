@@ -1,7 +1,7 @@
+import Base
 import EventLoop
 import Forwarding
 import MediaTypes
-import Wire
 
 /// What goes through a ring from one loop to another: the forwarder's record, and when its cause was read from the
 /// network, for the forwarding latency.

@@ -1,5 +1,5 @@
+import Base
 import Synchronization
-import Wire
 
 /// A bounded queue of records from one thread to one other, without locks: a byte ring in shared memory.
 ///

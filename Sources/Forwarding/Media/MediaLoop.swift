@@ -1,3 +1,4 @@
+import Base
 import DTLS
 package import EventLoop
 import Forwarding

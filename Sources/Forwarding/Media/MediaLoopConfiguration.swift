@@ -1,3 +1,4 @@
+import Base
 package import DTLS
 package import EventLoop
 package import MediaTypes

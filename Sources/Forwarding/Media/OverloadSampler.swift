@@ -1,5 +1,5 @@
+import Base
 import Forwarding
-import Wire
 
 /// Makes the forwarder's load samples from running totals.
 struct OverloadSampler {

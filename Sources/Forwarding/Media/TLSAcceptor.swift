@@ -1,3 +1,4 @@
+import Base
 package import EventLoop
 import Glibc
 import MediaTypes

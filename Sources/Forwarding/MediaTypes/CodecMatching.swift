@@ -1,4 +1,4 @@
-internal import Wire
+import Wire
 
 /// An H.264 profile of a `profile-level-id` (RFC 6184 §8.1), in the classes that libwebrtc compares.
 package enum H264Profile: Hashable, Sendable {

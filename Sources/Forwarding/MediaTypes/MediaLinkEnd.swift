@@ -1,3 +1,4 @@
+import Base
 public import Wire
 
 /// The secret of one end of a link between nodes: 256 random bits. It is never printed.

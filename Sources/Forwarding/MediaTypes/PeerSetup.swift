@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// How far the set-up of a peer's media has come. Every time counts from when the peer was added, and is `nil` for what has
 /// not happened.

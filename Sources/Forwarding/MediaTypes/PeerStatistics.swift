@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// One peer's media as it is now, for the admin API.

@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// Generates SSRCs that are unique for a peer, without remembering them. With a reused SSRC, SRTP would repeat its

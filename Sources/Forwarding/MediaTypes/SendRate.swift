@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// How much peers may be sent, and how it is found out. Rates are bits a second from the IP header on.

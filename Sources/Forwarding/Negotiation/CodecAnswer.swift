@@ -1,5 +1,5 @@
 internal import MediaTypes
-internal import Wire
+import Wire
 
 /// Whether the server can forward a format. Other formats are skipped as if they were not offered.
 ///

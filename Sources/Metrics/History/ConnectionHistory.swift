@@ -1,10 +1,11 @@
+package import Base
 package import ChannelTypes
 internal import Foundation
 package import JSON
 package import MediaTypes
 package import Room
 import Synchronization
-package import Wire
+import Wire
 
 /// What became of each connection of this node: how its media was over time, what happened to it, and why it ended. It answers
 /// why a call was bad.

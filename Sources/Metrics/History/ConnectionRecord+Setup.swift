@@ -1,8 +1,8 @@
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Room
-import Wire
 
 // The set-up of a connection: how long its phases took, and where it stopped.
 

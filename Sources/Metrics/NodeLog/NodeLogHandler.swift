@@ -1,4 +1,5 @@
-package import ChannelTypes
+package import Base
+import ChannelTypes
 import Foundation
 import Glibc
 package import Logging

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// One DTLS-SRTP association over DTLS 1.2 (RFC 5764, RFC 6347). Sans-IO: the caller passes in datagrams and instants,

@@ -1,3 +1,4 @@
+import Base
 internal import COpenSSL
 internal import OpenSSLBuffers
 internal import Wire

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The header and the position of one DTLS record in a datagram (RFC 6347 §4.1).

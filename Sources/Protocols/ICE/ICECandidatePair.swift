@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// A candidate pair in the checklist of the controlling agent (RFC 8445 §6.1.2), with the state of its check.

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// Consent for the selected pair by the peer's answers to checks of our own (RFC 7675 §5.1): how long it lasts, and when
 /// the next check is due.

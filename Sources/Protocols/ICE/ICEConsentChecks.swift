@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Consent checks on the selected pair (RFC 7675 §5.1). They are not retransmitted: each is a new transaction.

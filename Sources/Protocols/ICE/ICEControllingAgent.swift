@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// The full, controlling ICE agent of a client whose server is ICE-lite (RFC 8445 §6). It checks every pair, nominates

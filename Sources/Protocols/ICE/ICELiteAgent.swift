@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// The ICE-lite agent of a server (RFC 8445 §2.5). It answers the peer's checks, and the peer nominates the pair.

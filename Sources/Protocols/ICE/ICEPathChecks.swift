@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The checks that a lite agent sends itself: to verify a pair, and to renew consent for the selected one (RFC 7675).

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The state of an agent with its deadlines; common to both roles.

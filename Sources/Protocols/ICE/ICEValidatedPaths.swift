@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The pairs on which an authenticated check arrived. The least recently used one is evicted first.

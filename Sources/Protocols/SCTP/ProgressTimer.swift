@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Finds that memory is held for a peer, and nothing moves on.
 struct ProgressTimer: Sendable {

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The work that a peer causes, in steps, and the budget for it.
 ///

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// Seals the datagrams of one direction of a link between nodes (``TransferEnvelope``).

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Checks the version and the lengths of packets before a backend processes them.

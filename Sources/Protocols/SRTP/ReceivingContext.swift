@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The state of one source that authenticated a packet.

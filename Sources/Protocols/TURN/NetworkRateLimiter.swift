@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Limits how often something is done for each client network, an IPv4 address or the /64 of an IPv6 address, in memory that

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The ports of relayed addresses on one of the node's addresses. Nothing listens on them: they only tell allocations

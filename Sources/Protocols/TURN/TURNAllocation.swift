@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// One client's 5-tuple with a relayed address (RFC 8656 §3.2). Permissions and channels exist for the session's own media

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The attributes of RFC 8656 in one message.

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// The constants of one loop's TURN server.

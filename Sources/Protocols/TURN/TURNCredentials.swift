@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// The user name and password of one session, for the embedded server (RFC 8489 §9.2). The password is never printed.
 public struct TURNCredentials: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {

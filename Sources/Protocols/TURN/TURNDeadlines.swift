@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// The allocations by the time when they expire: a binary heap that knows where each allocation's entry is, so that a
 /// deadline is changed or removed in place and no stale entry remains.

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Makes and checks nonces without storing them (RFC 8489 §9.2): the time and an HMAC over it and the client's address,

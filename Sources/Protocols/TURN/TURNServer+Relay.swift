@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// Datagrams between clients and media addresses.

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// An error response (RFC 8489 §14.8, RFC 8656 §19).

@@ -1,3 +1,4 @@
+public import Base
 public import Wire
 
 /// The TURN server of one media loop (RFC 8656), without relay sockets.

@@ -1,3 +1,5 @@
+import Base
+
 /// The outgoing datagrams of one loop turn, packed back to back in one buffer.
 ///
 /// A datagram is written and encrypted in place and sent from there. Consecutive datagrams to one path form a *run*,

@@ -1,3 +1,5 @@
+public import Base
+
 /// A synchronization source identifier (RFC 3550 §3).
 public struct SSRC: RawRepresentable, Hashable, Sendable, BitwiseCopyable, CustomStringConvertible {
     public let rawValue: UInt32

@@ -1,3 +1,5 @@
+import Base
+
 /// The class of a STUN message (RFC 8489 §5).
 public enum STUNMessageClass: UInt8, Hashable, Sendable, CaseIterable {
     case request = 0

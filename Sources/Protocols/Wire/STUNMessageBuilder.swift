@@ -1,3 +1,5 @@
+import Base
+
 /// Writes one STUN message (RFC 8489 §5), attribute by attribute. MESSAGE-INTEGRITY and FINGERPRINT come last, in this
 /// order. Values must fit the format; others trap.
 public struct STUNMessageBuilder: Sendable {

@@ -1,3 +1,5 @@
+import Base
+
 /// A read-only view of one STUN message (RFC 8489 §5). It cannot outlive the datagram.
 ///
 /// The content is unauthenticated until ``hasValidIntegrity(key:)`` returns `true`. The first of duplicate attributes

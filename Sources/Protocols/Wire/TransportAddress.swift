@@ -1,3 +1,5 @@
+public import Base
+
 /// An IPv4 or IPv6 address. IPv4-mapped IPv6 addresses are held as IPv4, so one peer has one address.
 public struct IPAddress: Hashable, Sendable, Codable {
     /// The 16 network-order bytes as two big-endian halves; an IPv4 address is `::ffff:a.b.c.d`.

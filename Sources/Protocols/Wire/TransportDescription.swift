@@ -1,3 +1,5 @@
+import Base
+
 /// One side's ICE user name fragment and password (RFC 8445 §5.3, RFC 8839 §5.4). The password is never printed.
 public struct ICECredentials: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
     /// 4…256 ice-char.

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 package import JSON
 import Wire

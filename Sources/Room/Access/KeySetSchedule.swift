@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// When the keys at a URL are fetched: regularly, at once for an unknown key ID, and more rarely while the server fails.
 ///

@@ -1,5 +1,5 @@
+import Base
 package import Metrics
-import Wire
 
 extension RemoteKeySet.Counts {
     package func add(to page: inout MetricsPage) {

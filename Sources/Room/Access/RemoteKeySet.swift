@@ -1,6 +1,6 @@
+package import Base
 package import Logging
 import Synchronization
-package import Wire
 
 /// The server's answer with a ``JSONWebKeySet``.
 package struct FetchedKeySet: Hashable, Sendable {

@@ -1,3 +1,4 @@
+import Base
 package import ChannelTypes
 
 /// The authorizer of a node, which a reload replaces while clients are served.

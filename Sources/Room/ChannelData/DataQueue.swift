@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 /// Events of data channels that wait until their channel handles them.
 ///

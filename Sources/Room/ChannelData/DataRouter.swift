@@ -1,7 +1,7 @@
+package import Base
 package import ChannelTypes
 import Deflate
 package import MediaTypes
-package import Wire
 
 /// What a router knows of a participant, of this node or another one.
 package struct DataParticipant: Sendable {

@@ -1,5 +1,5 @@
+import Base
 package import MediaTypes
-import Wire
 
 /// What this node carries of one channel at one moment, for metrics. Members of other nodes are not included.
 package struct ChannelActivity: Hashable, Sendable {

@@ -1,5 +1,5 @@
+package import Base
 package import MediaTypes
-package import Wire
 
 /// A cluster as one of its nodes knows it, for operators.
 package struct ClusterStatus: Hashable, Sendable {

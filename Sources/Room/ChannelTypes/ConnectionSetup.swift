@@ -1,5 +1,5 @@
+package import Base
 package import MediaTypes
-package import Wire
 
 /// How long the phases of a connection's first set-up took.
 package struct ConnectionSetup: Hashable, Sendable, Codable {

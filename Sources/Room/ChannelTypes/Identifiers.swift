@@ -1,5 +1,5 @@
+import Base
 package import MediaTypes
-import Wire
 
 /// A channel's name as its users chose it: 1…255 bytes of UTF-8 without control characters.
 ///

@@ -1,5 +1,5 @@
+package import Base
 package import MediaTypes
-package import Wire
 
 /// A newcomer's request to join, before its media is negotiated. The caller limits the length of every text.
 package struct JoinRequest: Sendable {

@@ -1,5 +1,5 @@
+package import Base
 import Glibc
-package import Wire
 
 /// A moment on two clocks: the monotonic one for durations, the system's real time for timestamps.
 package struct RoomTime: Hashable, Sendable, Codable {

@@ -1,4 +1,5 @@
 import Access
+import Base
 package import ChannelTypes
 package import Logging
 package import NIOCore
@@ -6,7 +7,6 @@ package import Room
 package import Sora
 package import Web
 import Webhooks
-import Wire
 
 /// The dependencies of all connections of the 1:1 relay.
 package struct AyameContext: Sendable {

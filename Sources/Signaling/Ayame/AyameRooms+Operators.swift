@@ -1,5 +1,4 @@
 package import ChannelTypes
-import Wire
 
 // The registrations of the relay, for operators. Their rooms have the names of channels.
 

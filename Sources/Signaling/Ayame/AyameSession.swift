@@ -1,7 +1,7 @@
+import Base
 import ChannelTypes
 import JSON
 import Web
-import Wire
 
 /// The signaling of one client of the Ayame protocol as a state machine: messages, results and instants in, actions out.
 /// It does no I/O and reads no clock.

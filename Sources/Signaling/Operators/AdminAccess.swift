@@ -1,8 +1,8 @@
 import Access
+import Base
 import HTTPTypes
 import Synchronization
 import Web
-import Wire
 
 /// Decides who may use the APIs of the admin listener, and how often.
 final class AdminAccess: Sendable {

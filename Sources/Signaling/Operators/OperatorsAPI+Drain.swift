@@ -1,7 +1,7 @@
+import Base
 import ChannelTypes
 import HTTPTypes
 import JSON
-import Wire
 
 extension OperatorsAPI {
     private static let reportSchema = APISchema.object([

@@ -1,6 +1,6 @@
+package import Base
 package import MediaTypes
 package import Room
-package import Wire
 
 /// The present quality of a client's network, which is sent again and again to a client with the channel extension and to a
 /// reader of a session's events.

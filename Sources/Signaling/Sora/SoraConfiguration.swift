@@ -1,4 +1,5 @@
 package import Access
+import Base
 package import Web
 package import Wire
 

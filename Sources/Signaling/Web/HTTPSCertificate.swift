@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 package import HummingbirdCore
 package import Logging

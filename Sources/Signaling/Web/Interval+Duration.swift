@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 extension Interval {
     /// The duration in whole nanoseconds, clamped.

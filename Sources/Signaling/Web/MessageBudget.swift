@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// The messages that one client may send: far more than any SDK sends.
 ///

@@ -1,5 +1,6 @@
 import Access
 internal import AsyncHTTPClient
+import Base
 import ChannelTypes
 package import JSON
 internal import NIOCore

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import JSON
 import Logging
@@ -6,7 +7,6 @@ package import Metrics
 import Room
 import Synchronization
 import Web
-import Wire
 
 /// Delivers the events of one webhook in the background, so that nothing waits for its server.
 final class WebhookDeliverer: Sendable {

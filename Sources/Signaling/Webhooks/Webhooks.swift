@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 package import JSON
 package import Logging

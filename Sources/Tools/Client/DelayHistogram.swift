@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// A histogram of delays from nanoseconds to two minutes, to within 3 %, in 9 KiB.
 ///

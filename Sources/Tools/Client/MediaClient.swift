@@ -1,3 +1,4 @@
+package import Base
 package import Forwarding
 package import MediaTypes
 package import Negotiation

@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// The payload of a synthetic packet, from which its receiver measures loss, duplicates, order and delay end to end.
 package struct MediaStamp: Hashable, Sendable {

@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Verifies the packets received from one synthetic source: losses, duplicates, order, complete and decodable frames.

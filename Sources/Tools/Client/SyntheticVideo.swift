@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Generates VP8 packets as an encoder would send them, a frame at a time in a burst, with a stamp as payload.

@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// Counts of what one direction of a link did.
 package struct LinkStatistics: Hashable, Sendable {

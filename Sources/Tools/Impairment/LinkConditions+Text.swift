@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// Why a text does not describe a link, in one sentence for the user.
 package struct LinkConditionsError: Error, Hashable, Sendable, CustomStringConvertible {

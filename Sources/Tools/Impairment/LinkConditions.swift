@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// The conditions of one direction of a network link: its bandwidth, its delay, and what it loses.
 ///

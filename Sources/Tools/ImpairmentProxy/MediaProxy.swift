@@ -1,3 +1,4 @@
+package import Base
 package import EventLoop
 package import Impairment
 package import Wire

@@ -1,3 +1,4 @@
+import Base
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix

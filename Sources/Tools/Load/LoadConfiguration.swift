@@ -1,3 +1,4 @@
+import Base
 internal import Foundation
 package import Impairment
 internal import NIOSSL

@@ -1,7 +1,7 @@
+import Base
 import Client
 import EventLoop
 import Impairment
-import Wire
 
 extension LoadReport.Times {
     init?(_ histogram: DelayHistogram) {

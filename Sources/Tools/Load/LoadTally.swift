@@ -1,7 +1,7 @@
+import Base
 import Client
 import EventLoop
 import Impairment
-import Wire
 
 /// What the clients of one loop, or of all loops, have sent and received of one kind of media.
 struct MediaTally: Sendable {

@@ -1,4 +1,5 @@
 package import ArgumentParser
+import Base
 import EventLoop
 import Foundation
 import Impairment

@@ -1,4 +1,5 @@
 package import ArgumentParser
+import Base
 import Foundation
 import Impairment
 import Load

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import Cluster
 import Forwarding
@@ -9,7 +10,6 @@ import Operators
 import Room
 import SRTP
 import Telemetry
-import Wire
 
 /// The values of one scrape.
 struct NodeSnapshot: Sendable {

@@ -9,7 +9,6 @@ import SRTP
 import Signaling
 import Telemetry
 import Web
-import Wire
 
 extension ServingNode {
     /// What a scrape tells.

@@ -1,10 +1,10 @@
+import Base
 import ChannelTypes
 import Logging
 import MediaTypes
 import Room
 import RoomTestSupport
 import Synchronization
-import Wire
 
 @testable import Cluster
 

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import Logging
 import MediaTypes
@@ -6,7 +7,6 @@ import NIOEmbedded
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Cluster
 

@@ -1,8 +1,8 @@
+import Base
 import NIOCore
 import NIOPosix
 import TestSupport
 import Testing
-import Wire
 
 @testable import Cluster
 

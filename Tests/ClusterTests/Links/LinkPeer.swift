@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import Logging
 import MediaTypes
@@ -6,7 +7,6 @@ import NIOPosix
 import NIOSSL
 import Room
 import Synchronization
-import Wire
 
 @testable import Cluster
 

@@ -1,9 +1,9 @@
+import Base
 import ChannelTypes
 import ClusterTestSupport
 import MediaTypes
 import TestSupport
 import Testing
-import Wire
 
 @testable import Cluster
 

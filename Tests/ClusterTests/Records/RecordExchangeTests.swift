@@ -1,9 +1,9 @@
+import Base
 import ChannelTypes
 import MediaTypes
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Cluster
 

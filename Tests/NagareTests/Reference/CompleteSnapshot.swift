@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import EventLoop
 import Forwarding
@@ -9,7 +10,6 @@ import Room
 import SRTP
 import Signaling
 import Telemetry
-import Wire
 
 @testable import Cluster
 @testable import Media

@@ -1,5 +1,3 @@
-import Wire
-
 @testable import Negotiation
 
 /// Answers as clients built on libwebrtc write them, with `{audio}` and `{video}` for the names of the lines.

@@ -1,10 +1,10 @@
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Room
 import Synchronization
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Web

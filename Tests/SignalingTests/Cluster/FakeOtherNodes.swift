@@ -1,8 +1,8 @@
+import Base
 import ChannelTypes
 import MediaTypes
 import Room
 import Synchronization
-import Wire
 
 @testable import Operators
 @testable import Signaling

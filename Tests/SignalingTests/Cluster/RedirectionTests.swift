@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
@@ -8,7 +9,6 @@ import NIOCore
 import Room
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import Signaling
 @testable import Sora

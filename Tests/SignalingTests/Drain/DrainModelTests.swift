@@ -1,6 +1,6 @@
+import Base
 import ChannelTypes
 import Testing
-import Wire
 
 @testable import Operators
 

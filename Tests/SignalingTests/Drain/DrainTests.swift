@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
@@ -6,7 +7,6 @@ import JSON
 import Room
 import Synchronization
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Operators

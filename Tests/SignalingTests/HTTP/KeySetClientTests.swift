@@ -3,7 +3,6 @@ import HTTPTypes
 import Hummingbird
 import NIOCore
 import Testing
-import Wire
 
 @testable import Webhooks
 

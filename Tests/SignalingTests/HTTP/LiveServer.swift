@@ -1,11 +1,11 @@
 import Access
+import Base
 import ChannelTypes
 import NIOCore
 import NIOPosix
 import Room
 import ServiceLifecycle
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Signaling

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import Foundation
 import HTTPTypes
@@ -9,7 +10,6 @@ import Room
 import ServiceLifecycle
 import TestSupport
 import Testing
-import Wire
 
 @testable import Signaling
 @testable import Web

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import HTTPTypes
 import History
@@ -7,7 +8,6 @@ import MediaTypes
 import Pages
 import Room
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Operators

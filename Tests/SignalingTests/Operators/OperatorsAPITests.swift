@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
@@ -7,7 +8,6 @@ import MediaTypes
 import Room
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import Operators
 @testable import Web

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import History
@@ -11,7 +12,6 @@ import Room
 import RoomTestSupport
 import Synchronization
 import Testing
-import Wire
 
 @testable import Ayame
 @testable import Operators

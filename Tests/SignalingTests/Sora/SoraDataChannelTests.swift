@@ -1,11 +1,11 @@
 import Access
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Room
 import RoomTestSupport
 import Testing
-import Wire
 
 @testable import Sora
 @testable import Web

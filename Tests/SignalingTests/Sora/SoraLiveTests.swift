@@ -9,7 +9,6 @@ import RoomTestSupport
 import ServiceLifecycle
 import TestSupport
 import Testing
-import Wire
 
 @testable import Sora
 @testable import Web

@@ -1,10 +1,10 @@
 import Access
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Room
 import Testing
-import Wire
 
 @testable import Sora
 @testable import Web

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting
@@ -10,7 +11,6 @@ import RoomTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Telemetry
 @testable import Web

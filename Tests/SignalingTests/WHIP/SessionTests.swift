@@ -1,4 +1,5 @@
 import Access
+import Base
 import HTTPTypes
 import HummingbirdTesting
 import JSON

@@ -1,9 +1,9 @@
+import Base
 import JSON
 import MediaTypes
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
@@ -7,7 +8,6 @@ import RoomTestSupport
 import Synchronization
 import TestSupport
 import Testing
-import Wire
 
 @testable import Web
 @testable import Webhooks

@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 @testable import Forwarding
 

@@ -1,6 +1,6 @@
+import Base
 import CongestionControl
 import MediaTypes
-import Wire
 
 @testable import Forwarding
 

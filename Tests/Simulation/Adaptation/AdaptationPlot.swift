@@ -1,6 +1,6 @@
+import Base
 import Synchronization
 import TestSupport
-import Wire
 
 /// A picture of one call of a case: what the link carries, what is sent and what the controller aims at, the link's queue, and what
 /// the viewer sees.

@@ -1,6 +1,6 @@
+import Base
 import Forwarding
 import Testing
-import Wire
 
 /// The whole server against its bounds, in virtual time: what viewers of simulcast and of screens see on limited links.
 @Suite(.timeLimit(.minutes(30))) struct AdaptationTests {

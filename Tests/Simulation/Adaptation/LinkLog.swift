@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The queue before a viewer's bottleneck.

@@ -1,3 +1,4 @@
+import Base
 import Client
 import MediaTypes
 import Negotiation

@@ -1,7 +1,7 @@
+import Base
 import Cluster
 import MediaTypes
 import TestSupport
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,3 +1,4 @@
+import Base
 import Cluster
 import ClusterTestSupport
 import MediaTypes
@@ -5,7 +6,6 @@ import Room
 import SeedSupport
 import TestSupport
 import Testing
-import Wire
 
 @testable import ChannelTypes
 

@@ -1,8 +1,8 @@
+import Base
 import Cluster
 import ClusterTestSupport
 import MediaTypes
 import TestSupport
-import Wire
 
 @testable import ChannelTypes
 @testable import Room

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// What the newest division of a peer's rate over its slots came to. Rates are bits a second.
 struct DividedRate {

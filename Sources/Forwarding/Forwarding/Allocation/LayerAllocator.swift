@@ -1,5 +1,6 @@
+package import Base
 import MediaTypes
-package import Wire
+import Wire
 
 /// Divides the rate of one receiver over the layers of its slots; nothing else decides what they are sent.
 ///

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// The lowest rate of the last half second: what the path is known to carry for that long.
 struct ProvenRate: Sendable {

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// The bit rate that a shared screen rose to in the last ten seconds. A screen that stands still for a moment keeps its claim
 /// to that.

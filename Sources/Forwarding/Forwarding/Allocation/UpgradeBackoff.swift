@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// Remembers upgrades that the path did not carry, and bars the like of them for a while: 5 s after the first, and twice as
 /// long after each further one, up to a minute. Each minute of calm halves that, and so many probes in a row that the path carried as

@@ -1,3 +1,4 @@
+package import Base
 import ICE
 package import MediaTypes
 package import Wire

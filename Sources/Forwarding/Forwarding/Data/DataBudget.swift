@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 /// The memory that the data channels of all peers of one core take, and the packets that they send in one turn.
 ///

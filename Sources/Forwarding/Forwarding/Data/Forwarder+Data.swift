@@ -1,3 +1,4 @@
+public import Base
 public import MediaTypes
 public import Wire
 

@@ -1,6 +1,6 @@
+import Base
 import MediaTypes
 import SCTP
-import Wire
 
 /// The data channels of one peer: an SCTP association whose packets are records of the peer's DTLS connection.
 ///

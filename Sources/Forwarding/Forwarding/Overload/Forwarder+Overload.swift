@@ -1,5 +1,6 @@
+public import Base
 import MediaTypes
-public import Wire
+import Wire
 
 /// The state of the loop's overload in its core.
 struct OverloadState {

@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// The load of a media loop in one interval.
 public struct LoopSample: Sendable {

@@ -1,5 +1,6 @@
+package import Base
 import MediaTypes
-package import Wire
+import Wire
 
 /// Packets that wait because the peer's ``SendPolicy`` does not let them leave yet.
 extension Peer {

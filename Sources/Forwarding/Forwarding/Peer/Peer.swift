@@ -1,3 +1,4 @@
+import Base
 import CPrefetch
 import ICE
 package import MediaTypes

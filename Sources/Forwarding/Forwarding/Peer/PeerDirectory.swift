@@ -1,3 +1,4 @@
+import Base
 import ICE
 import MediaTypes
 import Wire

@@ -1,3 +1,4 @@
+package import Base
 import DTLS
 package import ICE
 package import MediaTypes

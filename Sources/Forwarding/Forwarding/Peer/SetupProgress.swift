@@ -1,5 +1,5 @@
+import Base
 import MediaTypes
-import Wire
 
 /// How far the set-up of one peer has come. Each phase is timed once.
 struct SetupProgress {

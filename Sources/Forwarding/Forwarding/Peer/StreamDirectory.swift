@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// What one peer sends, by SSRC: its received streams, the RTX streams that repeat them, and the SSRCs under which it only

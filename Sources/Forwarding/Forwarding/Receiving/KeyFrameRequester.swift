@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// Decides when a publisher is asked for a key frame: soon after it is wanted, rarely enough not to flood its
 /// encoder, and again while none comes.

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// What a track has to send: its encodings, the simulcast layers of W3C WebRTC, each with the bit rates of its spatial and
 /// temporal layers.

@@ -1,5 +1,5 @@
+package import Base
 package import MediaTypes
-package import Wire
 
 /// Rates one direction of the network between a peer and us, once a second.
 ///

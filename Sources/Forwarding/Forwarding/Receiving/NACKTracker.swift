@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Tracks the missing packets of a received stream and decides when to send a NACK for them (RFC 4585 §6.2.1).

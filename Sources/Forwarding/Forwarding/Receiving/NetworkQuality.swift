@@ -1,4 +1,5 @@
-package import Wire
+package import Base
+import Wire
 
 /// Rates how stable the network between a peer and us is, once a second.
 ///

@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// What the payload descriptor and the dependency descriptor say of a packet's frame. A fact that the format does not state

@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// The last packets of one received stream, decrypted: every subscriber's packet is made from here, now or when it

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// Holds what one peer publishes against the rate that it may have: a bucket that is filled by a second of that rate, and by
 /// no less than ``burstBytesMin``.

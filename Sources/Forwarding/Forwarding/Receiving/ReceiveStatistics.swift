@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Loss and jitter of one received stream, for receiver reports (RFC 3550 §6.4.1, appendices A.3 and A.8).

@@ -1,3 +1,4 @@
+package import Base
 import CongestionControl
 import MediaTypes
 package import Wire

@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// Maps one stream's RTP timestamps to its sender's wall clock, by sender reports (RFC 3550 §6.4.1).

@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// Detects speech by the audio levels of a sender's packets (RFC 6464).
 ///

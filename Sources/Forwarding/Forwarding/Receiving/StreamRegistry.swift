@@ -1,5 +1,4 @@
 import MediaTypes
-import Wire
 
 /// The received streams of one core, of its peers and of its mirrors, by their numbers.
 struct StreamRegistry {

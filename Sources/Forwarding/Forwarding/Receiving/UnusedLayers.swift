@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Which simulcast layers of a track its publisher is to pause, because nobody has wanted them for a while.

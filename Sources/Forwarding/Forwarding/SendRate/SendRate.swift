@@ -1,3 +1,4 @@
+import Base
 import CPrefetch
 import CongestionControl
 import MediaTypes

@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// The bitrate of something that counts its bytes.
 package struct BitrateMeter: Sendable {

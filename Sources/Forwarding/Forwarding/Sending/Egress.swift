@@ -1,3 +1,4 @@
+import Base
 package import CongestionControl
 import SRTP
 package import Wire

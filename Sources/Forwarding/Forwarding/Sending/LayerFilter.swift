@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// What the layer filter of a slot decided about a frame.

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// A token bucket that spaces the packets to one peer: plain memory beside the rest of what a fan-out reads.
 ///

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// A packet that was received in this turn and waits to be sent on, lying in its stream's history.

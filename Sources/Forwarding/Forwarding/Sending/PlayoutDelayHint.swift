@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The least delay with which a receiver is to show a slot's video, by the header extension `playout-delay`.

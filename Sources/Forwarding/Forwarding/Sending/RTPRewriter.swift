@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Identifies one received stream (one SSRC of one peer) within a forwarding core; never used again.

@@ -1,3 +1,4 @@
+package import Base
 package import Wire
 
 /// Keeps a subscriber from being sent the same packet again and again: its requests cost us crypto and its link

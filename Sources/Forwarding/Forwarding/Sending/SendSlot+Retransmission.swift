@@ -1,3 +1,4 @@
+import Base
 import CongestionControl
 import MediaTypes
 import Wire

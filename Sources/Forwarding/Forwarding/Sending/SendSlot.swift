@@ -1,3 +1,4 @@
+import Base
 package import MediaTypes
 import SRTP
 import Wire

@@ -1,3 +1,4 @@
+import Base
 package import Wire
 
 /// Finds sent packets by their stream and RTP sequence number, as RFC 8888 feedback names them.

@@ -1,3 +1,4 @@
+package import Base
 import CPrefetch
 package import CongestionControl
 package import Wire

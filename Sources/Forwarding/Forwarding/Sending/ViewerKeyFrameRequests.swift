@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// One receiver's requests for key frames, by PLI or FIR, and how many of them are passed on.
 ///

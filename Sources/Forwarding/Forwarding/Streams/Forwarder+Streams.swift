@@ -1,3 +1,4 @@
+public import Base
 import MediaTypes
 public import Wire
 

@@ -1,3 +1,4 @@
+public import Base
 import TURN
 public import Wire
 

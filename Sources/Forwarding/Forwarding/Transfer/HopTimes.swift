@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// A histogram of the times that packets took from the publisher's loop to a loop of another node. Recording does not
 /// allocate.

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The round trip of a link and the difference of its ends' wall clocks, from the times in their reports (as RFC 5905 §8

@@ -1,3 +1,4 @@
+import Base
 public import MediaTypes
 public import Wire
 

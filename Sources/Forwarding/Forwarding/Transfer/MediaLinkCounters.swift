@@ -1,5 +1,5 @@
+public import Base
 public import MediaTypes
-public import Wire
 
 /// What one loop's links to loops of other nodes have done since it started; plain numbers that only grow.
 public struct MediaLinkCounters: Hashable, Sendable {

@@ -1,3 +1,4 @@
+import Base
 import SRTP
 import Wire
 

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The datagrams of a link that did not arrive, as ranges of their counters, and when the sender was told.

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Which packets the newest datagrams of a link carried, by the datagrams' counters: what a repair needs. The packets

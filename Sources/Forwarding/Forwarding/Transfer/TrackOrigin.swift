@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Where a mirror's packets come from, as the mirror and its slots see it: another loop, of this node or of another one.

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The small records of one turn for one link, which leave in one datagram.

@@ -1,6 +1,6 @@
+import Base
 import Forwarding
 import Metrics
-import Wire
 
 /// The relay between media loops of different nodes, as metrics.
 extension MediaLinkMetrics {

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// Connections that move between loops. They stay counted by the admission, which the loops share.

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Setting an association up (RFC 9260 §5).
 extension Association {

@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// Reading packets (RFC 9260 §6 and §8.5).
 extension Association {

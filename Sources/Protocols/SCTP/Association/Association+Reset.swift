@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Resetting streams (RFC 6525 §5).
 extension Association {

@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// Writing packets.
 extension Association {

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Ending with all messages delivered (RFC 9260 §9.2). Browsers do not use it, but a peer may.
 extension Association {

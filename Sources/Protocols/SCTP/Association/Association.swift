@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// One end of an SCTP association over DTLS (RFC 9260, RFC 8261), with what data channels need: partial reliability (RFC 3758),
 /// resetting streams (RFC 6525), interleaving (RFC 8260) and packets without checksum (RFC 9653).

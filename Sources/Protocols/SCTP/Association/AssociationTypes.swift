@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// What an association offers and how much memory it may take.
 public struct AssociationSettings: Hashable, Sendable {

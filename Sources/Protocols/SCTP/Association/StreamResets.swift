@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The requests of RE-CONFIG in both directions (RFC 6525 §5).
 struct StreamResets: Sendable {

@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// What happened to the data channels of a peer.
 public enum DataChannelEvent: Hashable, Sendable {

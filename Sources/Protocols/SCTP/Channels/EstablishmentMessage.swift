@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// What a data channel is: the parameters of its opening (RFC 8832 §5.1).
 public struct ChannelParameters: Hashable, Sendable {

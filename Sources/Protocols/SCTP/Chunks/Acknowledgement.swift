@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// SACK (RFC 9260 §3.3.4).
 struct Acknowledgement: Equatable {

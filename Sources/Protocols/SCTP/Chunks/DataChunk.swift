@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// A DATA or I-DATA chunk as it came (RFC 9260 §3.3.1, RFC 8260 §2.1).
 struct DataChunk {

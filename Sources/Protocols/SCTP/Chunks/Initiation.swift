@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Extensions that both ends must support.
 struct Capabilities: OptionSet, Hashable, Sendable {

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The common header of a packet (RFC 9260 §3.1) and how chunks follow it.
 enum PacketLayout {

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// A parameter of RE-CONFIG (RFC 6525 §4).
 enum ReconfigurationParameter: Equatable {

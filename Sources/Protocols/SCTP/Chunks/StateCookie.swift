@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The state cookie of an INIT ACK (RFC 9260 §5.1.3): all that is needed to create the association when it comes back, so that
 /// an INIT costs no memory. A keyed MAC proves that it is ours and unchanged.

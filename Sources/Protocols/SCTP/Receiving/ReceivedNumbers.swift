@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// Which numbers have arrived, and when to say so (RFC 9260 §6.2).
 struct ReceivedNumbers: Sendable {

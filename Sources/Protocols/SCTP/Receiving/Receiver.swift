@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The receiving half of an association: which numbers arrived, what is put together, and what the owner has not taken yet.
 struct Receiver: Sendable {

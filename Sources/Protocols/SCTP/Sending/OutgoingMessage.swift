@@ -1,4 +1,4 @@
-public import Wire
+public import Base
 
 /// How a message is sent.
 public struct SendPolicy: Hashable, Sendable {

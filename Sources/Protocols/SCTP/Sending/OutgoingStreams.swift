@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The messages that wait for their first transmission, and which of them is next: the stream that had the least service for its
 /// weight (RFC 8260 §3.6). With interleaving it decides for each fragment, else for each message.

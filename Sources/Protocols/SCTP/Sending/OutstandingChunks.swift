@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The fragments between the peer's cumulative number and the last one sent: what is in flight, lost, acknowledged by gap blocks
 /// or given up (RFC 9260 §6 and §7, RFC 3758 §3.5).

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The round-trip time and the retransmission timeout (RFC 9260 §6.3).
 struct RoundTripTime: Sendable {

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The sending half of an association: what waits, what is in flight, and how fast it may go.
 struct Sender: Sendable {

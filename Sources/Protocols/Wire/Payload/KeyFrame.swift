@@ -1,3 +1,5 @@
+import Base
+
 /// Whether a key frame starts in this packet, so that a decoder can start here.
 ///
 /// `false` for malformed payloads. Always `true` for audio, because every packet can be decoded on its own.

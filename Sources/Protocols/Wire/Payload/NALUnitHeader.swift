@@ -1,3 +1,5 @@
+import Base
+
 /// The fields of the first NAL unit of an H.264 or H.265 payload that describe its frame.
 public struct NALUnitHeader: BitwiseCopyable, Hashable, Sendable {
     /// Whether a frame starts here: with a parameter set, a delimiter, a prefix SEI message, or the first slice of a

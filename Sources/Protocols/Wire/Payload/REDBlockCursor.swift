@@ -1,3 +1,5 @@
+import Base
+
 /// One block of a redundant audio payload (RFC 2198 §3).
 public struct REDBlock: Hashable, Sendable {
     /// The format of the block.

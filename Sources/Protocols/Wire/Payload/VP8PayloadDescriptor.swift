@@ -1,3 +1,5 @@
+import Base
+
 /// The VP8 payload descriptor (RFC 7741 §4.2), with the key frame bit of the payload header (§4.3).
 ///
 /// ```text

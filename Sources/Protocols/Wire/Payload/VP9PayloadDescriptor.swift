@@ -1,3 +1,5 @@
+import Base
+
 /// The VP9 payload descriptor (RFC 9628 §4.2).
 ///
 /// ```text

@@ -1,3 +1,5 @@
+import Base
+
 /// The two ECN bits of an IP header (RFC 3168 §5).
 public enum ECNCodepoint: UInt8, Hashable, Sendable, BitwiseCopyable {
     case notCapable = 0b00

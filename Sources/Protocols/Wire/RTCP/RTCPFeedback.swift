@@ -1,3 +1,5 @@
+import Base
+
 /// One entry of a full intra request (RFC 5104 §4.3.1.1).
 public struct FullIntraRequest: Hashable, Sendable {
     /// The media sender that the request is for.

@@ -1,3 +1,5 @@
+import Base
+
 /// Why bytes are not an RTCP packet (RFC 3550 §6.4, appendix A.2).
 public enum RTCPParseError: Error, Hashable, Sendable {
     case truncated(needed: Int, available: Int)

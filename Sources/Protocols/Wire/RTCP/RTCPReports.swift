@@ -1,3 +1,5 @@
+import Base
+
 /// The sender information of a sender report (RFC 3550 §6.4.1).
 public struct SenderInfo: Hashable, Sendable {
     /// The sender's wall clock when the report was sent.

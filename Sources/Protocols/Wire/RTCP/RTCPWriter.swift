@@ -1,3 +1,5 @@
+import Base
+
 /// Writes RTCP datagrams. The storage is reused, so writing rarely allocates.
 ///
 /// The caller starts a compound packet with a report (RFC 3550 §6.1), or sends a reduced-size one (RFC 5506).

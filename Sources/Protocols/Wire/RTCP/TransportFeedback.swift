@@ -1,3 +1,5 @@
+import Base
+
 /// A transport-wide sequence number: counts the packets of all streams of a transport
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §2). Order is modular.
 public struct TransportSequenceNumber: RawRepresentable, Hashable, Sendable, CustomStringConvertible {

@@ -1,3 +1,5 @@
+import Base
+
 /// Encodes the packet statuses of one transport-wide feedback packet incrementally
 /// (draft-holmer-rmcat-transport-wide-cc-extensions-01 §3.1).
 public struct TransportFeedbackEncoder: Sendable {

@@ -1,3 +1,5 @@
+import Base
+
 /// The mandatory fields of a dependency descriptor, which can be read without the stream's structure (AV1 RTP
 /// specification, A.8.2).
 public struct DependencyDescriptorHeader: Hashable, Sendable {

@@ -1,3 +1,5 @@
+import Base
+
 /// One element of a header extension.
 public struct HeaderExtensionElement: Hashable, Sendable {
     /// The local identifier: 1…14 in the one-byte form, 1…255 in the two-byte form.

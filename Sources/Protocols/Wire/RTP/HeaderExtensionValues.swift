@@ -1,3 +1,5 @@
+public import Base
+
 /// The send time of a packet in 2⁻¹⁸ s modulo 64 s (http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time).
 public struct AbsoluteSendTime: RawRepresentable, Hashable, Sendable {
     /// 24 bits.

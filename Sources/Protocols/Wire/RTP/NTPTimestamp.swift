@@ -1,3 +1,5 @@
+public import Base
+
 /// A 64-bit NTP timestamp: seconds since 1900 in the high 32 bits, fractions of 2⁻³² s in the low ones (RFC 3550 §4).
 public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
     /// Seconds in the high 32 bits, the fraction in the low ones.

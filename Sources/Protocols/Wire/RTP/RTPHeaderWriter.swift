@@ -1,3 +1,5 @@
+import Base
+
 /// Writes RTP headers in place.
 public enum RTPHeaderWriter {
     /// Writes the 12-byte fixed header without padding, extension and contributing sources (RFC 3550 §5.1) at the start

@@ -1,3 +1,5 @@
+import Base
+
 /// Why bytes are not an RTP packet (RFC 3550 §5.1, appendix A.1).
 public enum RTPParseError: Error, Hashable, Sendable {
     case truncated(needed: Int, available: Int)

@@ -1,3 +1,5 @@
+import Base
+
 /// The protocol of a connection by its first bytes, where HTTPS, TURN and ICE share one port. The bytes are only looked
 /// at, and left for whoever handles the connection.
 public enum StreamProtocol: Hashable, Sendable {

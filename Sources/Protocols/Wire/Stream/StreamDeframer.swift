@@ -1,3 +1,5 @@
+import Base
+
 /// How packets are told apart on a TCP or TLS connection.
 public enum StreamFraming: Hashable, Sendable {
     /// Two bytes of length before each packet (RFC 4571 §2), for ICE over TCP (RFC 6544 §3).

@@ -1,3 +1,5 @@
+public import Base
+
 /// The priority of a packet on a connection, and what it belongs to.
 public enum StreamPacketKind: Hashable, Sendable {
     /// STUN, DTLS, RTCP and data channels.

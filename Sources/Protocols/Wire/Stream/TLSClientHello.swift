@@ -1,3 +1,5 @@
+import Base
+
 /// What a TLS ClientHello says about the service that the client wants (RFC 8446 §4.1.2).
 public struct TLSClientHello: Hashable, Sendable {
     public enum ParseError: Error, Hashable, Sendable {

@@ -1,3 +1,5 @@
+import Base
+
 /// The datagram between two media loops of two nodes: a header in the clear, sealed contents and a tag. Integers are
 /// big-endian.
 ///

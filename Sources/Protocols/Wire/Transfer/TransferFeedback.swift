@@ -1,3 +1,5 @@
+import Base
+
 /// What one end of a link between nodes tells the other, as contents of a datagram: what arrived and what is missing, and
 /// times from which both ends compute the round trip and the difference of their clocks.
 ///

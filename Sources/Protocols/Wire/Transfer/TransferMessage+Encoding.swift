@@ -1,3 +1,5 @@
+import Base
+
 /// The encoding of transfer messages between nodes. Integers are big-endian.
 ///
 /// | bytes | |

@@ -1,3 +1,4 @@
+import Base
 package import ChannelData
 package import ChannelTypes
 package import Logging
@@ -5,7 +6,6 @@ package import MediaTypes
 internal import NIOCore
 package import Room
 import Synchronization
-import Wire
 
 /// The links of a node, as its channels use them. No call waits or calls back.
 package protocol ChannelLinks: Sendable {

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 internal import Logging
 internal import NIOCore

@@ -1,3 +1,4 @@
+import Base
 package import ChannelTypes
 internal import Listeners
 package import Logging
@@ -5,7 +6,6 @@ internal import NIOCore
 internal import NIOPosix
 import Room
 import Synchronization
-internal import Wire
 
 /// The control links of a node over TCP and TLS. All run on one event loop.
 @safe

@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// The length of what follows, in four bytes, big-endian.
 enum LengthPrefix {

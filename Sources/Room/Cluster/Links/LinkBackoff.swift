@@ -1,6 +1,6 @@
+import Base
 import ChannelTypes
 internal import Room
-internal import Wire
 
 /// The nodes that are left alone for a while: what they send is not understood, or one of the two refused the other.
 ///

@@ -1,5 +1,5 @@
+import Base
 package import ChannelTypes
-internal import Wire
 
 /// What two nodes send each other over their control link, one after the other.
 ///

@@ -1,5 +1,5 @@
+import Base
 internal import NIOSSL
-internal import Wire
 
 /// Protects links with TLS whose key exchange the cluster's secret authenticates (RFC 8422, RFC 5489): who does not have it
 /// gets no connection, and no certificate is needed.

@@ -1,6 +1,6 @@
+package import Base
 package import ChannelTypes
 internal import MediaTypes
-package import Wire
 
 /// The control links of a node: to whom there should be one, which connection carries it, and who is dead.
 ///

@@ -1,5 +1,5 @@
+import Base
 import ChannelTypes
-internal import Wire
 
 /// The rooms that the store has answered for, each of which is attached a second time.
 ///

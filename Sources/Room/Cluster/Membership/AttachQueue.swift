@@ -1,5 +1,5 @@
+import Base
 import ChannelTypes
-internal import Wire
 
 /// The rooms of a node that the store may not know of, and when each is attached: spread over some seconds, so that all
 /// nodes together do not flood a store that returned.

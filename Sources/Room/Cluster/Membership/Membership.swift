@@ -1,7 +1,7 @@
+package import Base
 package import ChannelTypes
 package import MediaTypes
 import Room
-package import Wire
 
 /// A node's place in its cluster: its own incarnation and record, its heartbeats, and what it knows of the others.
 ///

@@ -1,6 +1,6 @@
+import Base
 package import ChannelTypes
 import Room
-internal import Wire
 
 /// On which node a room begins.
 ///

@@ -1,6 +1,6 @@
+import Base
 import ChannelTypes
 internal import Room
-internal import Wire
 
 /// Compares a view with the store's complete list, because the store tells of changes and not of nodes that it forgot: those
 /// absent for long, and all that did not return after it lost its data or was away for long.

@@ -1,8 +1,8 @@
+import Base
 package import ChannelTypes
 package import Logging
 package import MediaTypes
 import Room
-internal import Wire
 
 /// Runs a node's ``Membership`` against the store: heartbeats, and the attaching of rooms.
 package actor ClusterMembership {

@@ -1,8 +1,8 @@
+import Base
 import ChannelTypes
 import MediaTypes
 package import Metrics
 import Room
-import Wire
 
 /// The cluster in a scrape.
 package struct ClusterMetrics: Sendable {

@@ -1,9 +1,9 @@
+import Base
 package import ChannelTypes
 package import Logging
 package import MediaTypes
 package import Room
 import Synchronization
-internal import Wire
 
 /// A node of a cluster: its membership, its links, and its rooms' part in those of other nodes.
 ///

@@ -1,6 +1,6 @@
+import Base
 import ChannelTypes
 internal import Room
-internal import Wire
 
 /// What all nodes of a cluster agree on, such as the blocks of operators: values by keys, of which the newest one wins.
 ///

@@ -1,8 +1,8 @@
+import Base
 package import Logging
 package import MediaTypes
 internal import NIOCore
 internal import NIOSSL
-internal import Wire
 
 /// The store on a server of the Redis protocol (Redis 6.2 or Valkey 7.2 and later), over one pipelined connection.
 ///

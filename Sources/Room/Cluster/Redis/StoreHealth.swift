@@ -1,4 +1,4 @@
-package import Wire
+package import Base
 
 /// Whether the store is used: three failures in a row take it out, and a heartbeat that succeeds brings it back.
 ///

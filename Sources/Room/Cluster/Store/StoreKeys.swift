@@ -1,5 +1,5 @@
+import Base
 import ChannelTypes
-internal import Wire
 
 /// The keys of a cluster in the store. The hash tags in braces keep the keys of a script in one hash slot.
 struct StoreKeys: Hashable, Sendable {

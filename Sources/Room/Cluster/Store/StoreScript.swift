@@ -1,4 +1,4 @@
-internal import Wire
+import Base
 
 /// A request as the store runs it: a script, its keys, all in one hash slot, and its arguments.
 struct StoreCall: Hashable, Sendable {

@@ -1,6 +1,5 @@
 import ChannelTypes
 import MediaTypes
-import Wire
 
 extension Channel {
     /// Performs a command on the model, and what follows from it.

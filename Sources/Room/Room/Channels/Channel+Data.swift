@@ -1,7 +1,7 @@
+import Base
 import ChannelData
 import ChannelTypes
 import MediaTypes
-import Wire
 
 extension Channel {
     /// Steps of work on events of data channels in one job, half a millisecond at most. The control loop runs jobs in their

@@ -1,7 +1,7 @@
+import Base
 import ChannelData
 import ChannelTypes
 import MediaTypes
-import Wire
 
 extension Channel {
     /// Hands an event to the model and performs its effects.

@@ -1,8 +1,8 @@
+import Base
 import ChannelData
 import ChannelTypes
 import MediaTypes
 import Synchronization
-import Wire
 
 /// One channel of a node: performs the effects of its ``ChannelModel`` on media planes, resources, mailboxes and
 /// listeners.

@@ -1,5 +1,4 @@
 package import ChannelTypes
-import Wire
 
 extension ChannelDirectory {
     /// Performs a command on a channel: see ``ChannelCommand`` for what there is.

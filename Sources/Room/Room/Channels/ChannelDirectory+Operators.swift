@@ -1,7 +1,7 @@
 // Kicks, bans and blocks.
 
+package import Base
 package import ChannelTypes
-package import Wire
 
 extension ChannelDirectory {
     /// The limits in force.

@@ -1,5 +1,4 @@
 import MediaTypes
-import Wire
 
 /// A channel's queued commands for one media plane. A slot is queued once, with its last target.
 struct MediaCommandQueue {

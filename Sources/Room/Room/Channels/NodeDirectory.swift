@@ -1,7 +1,6 @@
 import ChannelTypes
 import MediaTypes
 import Synchronization
-import Wire
 
 /// The ``NodeModel`` of a node with the actors of its channels.
 ///

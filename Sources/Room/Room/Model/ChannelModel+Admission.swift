@@ -1,5 +1,4 @@
 package import ChannelTypes
-import Wire
 
 // The channel's part of admission, and its listeners. ``NodeModel`` has the node's part.
 

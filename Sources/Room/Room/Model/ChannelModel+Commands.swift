@@ -1,6 +1,5 @@
 package import ChannelTypes
 import MediaTypes
-import Wire
 
 // The one place where commands are permitted and performed, whoever asks for them.
 

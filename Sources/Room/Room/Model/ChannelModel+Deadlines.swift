@@ -1,9 +1,9 @@
 // Deadlines of participants: the end of `connection_lifetime`, the expiry of their tokens, setup timeouts, changes that wait
 // for a budget, and updates of every minute.
 
+import Base
 package import ChannelTypes
 import MediaTypes
-import Wire
 
 extension ChannelModel {
     /// In a channel with more members than this, the updates of every minute go to their own member only.

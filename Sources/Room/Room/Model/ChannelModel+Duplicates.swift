@@ -1,6 +1,5 @@
 import ChannelTypes
 import MediaTypes
-import Wire
 
 // Users that join again. A user's connections that only publish and only watch are halves of one presence. Two that
 // publish, or two that watch, are duplicates.

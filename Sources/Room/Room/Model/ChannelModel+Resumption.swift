@@ -1,6 +1,6 @@
+import Base
 package import ChannelTypes
 import MediaTypes
-import Wire
 
 // Lost connections. A member that can resume keeps its place for a grace time: it stays in all lists, and viewers' slots
 // of its tracks wait. A new connection that takes the place is a new peer of the same participant.

@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// The deliveries of all channels of a node, against the limit of the node.
 ///

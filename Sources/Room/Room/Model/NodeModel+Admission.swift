@@ -1,6 +1,6 @@
+import Base
 package import ChannelTypes
 import MediaTypes
-import Wire
 
 /// The outcome of a newcomer's request.
 package struct AdmissionOutcome: Sendable {

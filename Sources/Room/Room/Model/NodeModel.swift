@@ -1,6 +1,6 @@
+import Base
 package import ChannelTypes
 package import MediaTypes
-import Wire
 
 /// A participant's place on the node: its identifiers, unique on the node, and the media loop of its peer.
 package struct ParticipantLocation: Hashable, Sendable {

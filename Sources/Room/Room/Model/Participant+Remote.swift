@@ -1,6 +1,6 @@
+import Base
 import ChannelTypes
 import MediaTypes
-import Wire
 
 // Members of other nodes: see ``MemberRecord``.
 

@@ -1,3 +1,4 @@
+import Base
 import ChannelData
 import ChannelTypes
 import MediaTypes

@@ -1,6 +1,5 @@
 import ChannelTypes
 import MediaTypes
-import Wire
 
 /// A sender that viewers' slots may play.
 struct Source: Sendable {

@@ -2,7 +2,6 @@ import ChannelTypes
 import Foundation
 import Room
 import Web
-import Wire
 
 /// What two nodes send each other about a guest: a client of the first node in a room that is at the second node. It is JSON, and
 /// fields that are not known are ignored.

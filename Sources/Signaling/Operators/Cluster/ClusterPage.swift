@@ -1,8 +1,8 @@
 import Access
+import Base
 import ChannelTypes
 import MediaTypes
 import Web
-import Wire
 
 /// The page of `/clusterz` for people: a table on wide screens, a card for each node on narrow ones.
 enum ClusterPage {

@@ -1,8 +1,8 @@
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Web
-import Wire
 
 extension ClusterStatus {
     /// The document of `/clusterz` and `GET /v1/cluster`.

@@ -1,5 +1,5 @@
+package import Base
 package import ChannelTypes
-package import Wire
 
 /// How a node drains.
 package struct DrainRequest: Hashable, Sendable {

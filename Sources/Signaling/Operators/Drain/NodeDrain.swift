@@ -1,10 +1,10 @@
 package import Ayame
+package import Base
 package import ChannelTypes
 package import Logging
 package import Room
 import Synchronization
 import Web
-package import Wire
 
 /// Drains a node and takes that back: at once no new channels, then no newcomers, and at the deadline of an operators' drain
 /// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.

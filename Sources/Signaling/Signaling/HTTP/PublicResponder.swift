@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import Hummingbird
@@ -7,7 +8,6 @@ import NIOCore
 import Pages
 import Room
 import Web
-import Wire
 
 /// Answers all HTTP requests of the public listener.
 ///

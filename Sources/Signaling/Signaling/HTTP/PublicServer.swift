@@ -1,5 +1,6 @@
 package import Access
 package import Ayame
+package import Base
 import Hummingbird
 import HummingbirdCore
 package import Logging
@@ -9,7 +10,6 @@ import ServiceLifecycle
 package import Sora
 package import Web
 package import Webhooks
-package import Wire
 
 /// The public listener: WHIP, WHEP, Sora signaling, the 1:1 relay, the channel API and the built-in page.
 ///

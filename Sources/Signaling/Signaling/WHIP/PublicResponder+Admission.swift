@@ -1,10 +1,10 @@
 import Access
+import Base
 import ChannelTypes
 import HTTPTypes
 import Hummingbird
 import Room
 import Web
-import Wire
 
 extension PublicResponder {
     /// The maximum length of a stored `User-Agent`.

@@ -1,11 +1,11 @@
 import Access
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
 import Room
 import Sora
 import Webhooks
-import Wire
 
 /// The events of one WHIP or WHEP session as a state machine: events of its participant and instants in, texts out. It does no
 /// I/O and reads no clock.

@@ -1,3 +1,4 @@
+import Base
 package import ChannelTypes
 package import Logging
 package import NIOCore

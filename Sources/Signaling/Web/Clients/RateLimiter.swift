@@ -1,7 +1,7 @@
+package import Base
 package import ChannelTypes
 package import Logging
 import Synchronization
-package import Wire
 
 /// A token bucket for each client network, in a table of bounded size.
 ///

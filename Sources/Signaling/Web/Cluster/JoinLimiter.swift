@@ -1,5 +1,5 @@
+package import Base
 import Synchronization
-package import Wire
 
 /// Admits newcomers at half the rate at which the node can serve them, so that the clients of a node that died do not end the
 /// calls of the node that they come to. Sans-IO: instants in, decisions out.

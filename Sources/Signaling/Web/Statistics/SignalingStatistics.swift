@@ -1,9 +1,9 @@
+package import Base
 package import ChannelTypes
 package import MediaTypes
 package import Metrics
 package import Room
 import Synchronization
-package import Wire
 
 /// Counts sessions, connections and clients since the node started. There is one per node.
 package final class SignalingStatistics: Sendable {

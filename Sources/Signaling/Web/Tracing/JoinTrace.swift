@@ -1,9 +1,9 @@
+package import Base
 package import ChannelTypes
 import MediaTypes
 import Room
 import Synchronization
 import Telemetry
-package import Wire
 
 /// One join as a trace: from the request to the first frame, or to where it stopped.
 ///

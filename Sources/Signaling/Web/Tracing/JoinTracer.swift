@@ -1,8 +1,8 @@
+import Base
 package import ChannelTypes
 package import Room
 import Synchronization
 package import Telemetry
-import Wire
 
 /// Makes a trace of each join, and ends it by the reports of the rooms.
 package final class JoinTracer: Sendable {

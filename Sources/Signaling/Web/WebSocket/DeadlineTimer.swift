@@ -1,5 +1,5 @@
+package import Base
 package import NIOCore
-package import Wire
 
 /// Runs an action at the next deadline of a state machine, on the clock that the connections of the listener use.
 package struct DeadlineTimer {

@@ -1,8 +1,8 @@
+import Base
 package import ChannelTypes
 import NIOCore
 import NIOWebSocket
 import Room
-import Wire
 
 /// The server side of one WebSocket (RFC 6455): frames to and from the socket, whole text messages to and from the owner.
 ///

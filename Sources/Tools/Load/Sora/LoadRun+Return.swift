@@ -1,6 +1,6 @@
+import Base
 import Client
 import EventLoop
-import Wire
 
 /// Clients that join again after their session ended, as apps do when a node of a cluster stops or dies.
 extension LoadRun {

@@ -1,5 +1,4 @@
 import Glibc
-import Wire
 
 /// One fuzz target, selected by its name in `FUZZ_TARGET`.
 struct FuzzTarget: Sendable {

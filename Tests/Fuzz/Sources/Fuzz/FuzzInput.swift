@@ -1,4 +1,4 @@
-import Wire
+import Base
 
 /// Reads decisions and messages from the bytes of an input. After the end everything reads as zero or empty, so every
 /// input is valid.

@@ -1,5 +1,3 @@
-import Wire
-
 @testable import Deflate
 
 /// A compressed message of a client: never longer than its bound, however it was made; and what is compressed here.

@@ -1,5 +1,3 @@
-import Wire
-
 @testable import JSON
 
 /// A JSON text within the limits of one of its readers: parsed in linear time, written, and parsed again.

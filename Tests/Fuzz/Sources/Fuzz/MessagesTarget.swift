@@ -1,5 +1,4 @@
 import Negotiation
-import Wire
 
 @testable import Access
 @testable import Ayame

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// A payload in every format: the first byte chooses the codec that is checked in detail.

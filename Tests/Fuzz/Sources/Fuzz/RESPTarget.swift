@@ -1,5 +1,3 @@
-import Wire
-
 @testable import Cluster
 
 /// The replies of a store: read in pieces as in one, and a node's record in each text. Then a command of the same bytes,

@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// An RTP packet: reads every extension element as every kind of value, reads the payload, and writes the elements

@@ -1,5 +1,5 @@
+import Base
 import SCTP
-import Wire
 
 /// Two ends with data channels. The input decides what they send, which packets are lost, repeated or changed, and how time goes.
 /// A changed packet goes without checksum, which both accept.

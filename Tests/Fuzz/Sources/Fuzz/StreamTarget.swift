@@ -1,3 +1,4 @@
+import Base
 import Wire
 
 /// The bytes of a connection: in one piece and in many, the packets are the same. The same bytes are routed, and queued

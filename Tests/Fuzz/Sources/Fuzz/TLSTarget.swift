@@ -1,6 +1,6 @@
+import Base
 import TLS
 import TestSupport
-import Wire
 
 /// A server's connection with a client that follows the protocol, and a script that delivers, cuts, drops, repeats, modifies
 /// and forges what the client sends: before the handshake, within it and after it.

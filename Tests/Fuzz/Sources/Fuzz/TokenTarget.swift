@@ -1,5 +1,5 @@
+import Base
 import JSON
-import Wire
 
 @testable import Access
 

@@ -1,5 +1,5 @@
+import Base
 import Testing
-import Wire
 
 @Suite struct TokenBucketTests {
     private static let start = Instant(nanoseconds: 1_000_000_000)

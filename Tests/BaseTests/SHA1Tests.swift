@@ -1,5 +1,6 @@
+import Base
+import TestSupport
 import Testing
-import Wire
 
 struct SHA1Tests {
     private func digest(_ message: [UInt8], pieces: Int = .max) -> [UInt8] {
