@@ -87,9 +87,9 @@ extension Node {
         )
     }
 
-    func logCandidates(_ loops: MediaLoops) async {
+    func logCandidates(_ loops: MediaLoops) {
         for loop in loops.loops {
-            let transport = await loop.transport()
+            let transport = loop.transport
             let candidates = transport.candidates.map(\.description)
             let tcpCandidates = transport.tcpCandidates.map(\.description)
             logger.info(

@@ -70,7 +70,7 @@ struct Node {
         let loops = try await startLoops(certificates.turn, of: incarnation)
         opened.add { await loops.shutdown() }
         for warning in configuration.warnings { logger.warning("\(warning)") }
-        await logCandidates(loops)
+        logCandidates(loops)
 
         let records = cluster.map { ClusterRecords(records: $0.records, logger: logger) }
         let services = try controlServices(access, certificates, cluster, records)

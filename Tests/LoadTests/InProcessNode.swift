@@ -110,7 +110,7 @@ actor InProcessNode: LoadSignaling {
         sessions["\(id)"] = id
         let local = LocalTransport(
             credentials: ICECredentials(using: &generator),
-            fingerprint: media.fingerprint,
+            fingerprint: media.transport.fingerprint,
             candidates: [candidate]
         )
         return (id, local)

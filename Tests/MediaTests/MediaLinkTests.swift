@@ -240,13 +240,13 @@ struct MediaLinkTests {
         let viewer = try await bench.viewer(2, on: bench.loop(1, 0))
         try await bench.play(viewer, on: bench.loop(1, 0))
         await bench.nodes[1].renewRemoteTracks()
-        #expect(await bench.loop(1, 0).gatewayTracks == [bench.track.track])
+        #expect(await bench.loop(1, 0).mirrors.gatewayTracks == [bench.track.track])
         try await bench.stop(viewer, on: bench.loop(1, 0))
         await bench.nodes[1].renewRemoteTracks()
-        #expect(await bench.loop(1, 0).gatewayTracks.isEmpty)
+        #expect(await bench.loop(1, 0).mirrors.gatewayTracks.isEmpty)
         let other = bench.loop(1, 1)
         let location = other.location
-        let gateways = await other.gateways
+        let gateways = await other.mirrors.gateways
         let gateway = gateways.gateway(of: bench.track.track, orElse: location, insteadOf: nil)
         #expect(gateway == location, "no loop is left over")
         await bench.end([viewer])
@@ -298,7 +298,7 @@ struct MediaLinkTests {
             var waiting = 0
             while waiting < 3 {
                 waiting = 0
-                for index in 0..<2 { waiting += await bench.loop(1, index).arriving[gone]?.count ?? 0 }
+                for index in 0..<2 { waiting += await bench.loop(1, index).mirrors.arriving[gone]?.count ?? 0 }
             }
             bench.origins.release()
         }

@@ -122,20 +122,20 @@ final class TCPServer {
 
     @Test func `a loop listens on TCP at its UDP ports, and announces that`() async throws {
         let media = try await MediaBench.makeLoop(listeningOn: ["127.0.0.1:0", "[::1]:0"], tcp: TCPAdmission())
-        let transport = await media.transport()
+        let transport = media.transport
         #expect(transport.candidates.count == 2)
         #expect(transport.tcpCandidates.count == 2)
         #expect(transport.tcpCandidates.allSatisfy(transport.candidates.contains))
         await media.shutdown()
         let without = try await MediaBench.makeLoop()
-        #expect(await without.transport().tcpCandidates.isEmpty)
+        #expect(without.transport.tcpCandidates.isEmpty)
         #expect(await without.metrics().tcp == nil)
         await without.shutdown()
     }
 
     @Test func `a check over TCP is answered over the same connection, and selects it`() async throws {
         let media = try await MediaBench.makeLoop(tcp: TCPAdmission())
-        let address = try #require(await media.transport().tcpCandidates.first)
+        let address = try #require(media.transport.tcpCandidates.first)
         let client = try TestClient(1)
         let node = NodePeer(of: client)
         try await media.addPeer(node.parameters)
@@ -166,7 +166,7 @@ final class TCPServer {
     @Test func `strangers are closed, and a shutdown ends every connection`() async throws {
         let admission = TCPAdmission()
         let media = try await MediaBench.makeLoop(tcp: admission)
-        let address = try #require(await media.transport().tcpCandidates.first)
+        let address = try #require(media.transport.tcpCandidates.first)
         let client = try TestClient(1)
         let node = NodePeer(of: client)
         try await media.addPeer(node.parameters)
@@ -198,9 +198,7 @@ final class TCPServer {
         let loops = [
             try await MediaBench.makeLoop(tcp: admission), try await MediaBench.makeLoop(loop: 1, tcp: admission),
         ]
-        let addresses = try await [loops[0], loops[1]].asyncMap {
-            try #require(await $0.transport().tcpCandidates.first)
-        }
+        let addresses = try loops.map { try #require($0.transport.tcpCandidates.first) }
         let first = try TCPClient(addresses[0])
         try await eventually("the first loop has the connection") { await loops[0].metrics().tcp?.connections == 1 }
         let second = try TCPClient(addresses[1])
@@ -212,13 +210,5 @@ final class TCPServer {
         try await eventually("the second loop has the connection") { await loops[1].metrics().tcp?.connections == 1 }
         _ = third
         await loops[1].shutdown()
-    }
-}
-
-extension Array {
-    fileprivate func asyncMap<Result>(_ body: (Element) async throws -> Result) async rethrows -> [Result] {
-        var results: [Result] = []
-        for element in self { results.append(try await body(element)) }
-        return results
     }
 }

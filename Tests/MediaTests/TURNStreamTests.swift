@@ -42,7 +42,7 @@ import Wire
             node = NodePeer(of: client)
             access = try #require(await Self.access(media, client.id))
             try await media.addPeer(node.parameters)
-            let described = await media.transport()
+            let described = media.transport
             peer = try #require(described.candidates.first)
             address = try #require(described.tcpCandidates.first)
         }
@@ -287,7 +287,7 @@ import Wire
 
     @Test func `a loop that is no TURN server closes what begins as TURN`() async throws {
         let media = try await MediaBench.makeLoop(tcp: TCPAdmission())
-        let address = try #require(await media.transport().tcpCandidates.first)
+        let address = try #require(media.transport.tcpCandidates.first)
         let connection = TURNConnection(
             try TCPClient(address),
             TURNAccess(urls: [], username: "a", password: "b")

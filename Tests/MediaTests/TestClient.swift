@@ -150,6 +150,6 @@ struct NodePeer {
 
     /// What the client is told of the node.
     func remote(of media: MediaLoop) -> RemoteTransport {
-        RemoteTransport(credentials: credentials, fingerprints: [media.fingerprint], localRole: .client)
+        RemoteTransport(credentials: credentials, fingerprints: [media.transport.fingerprint], localRole: .client)
     }
 }

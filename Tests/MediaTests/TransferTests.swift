@@ -12,9 +12,9 @@ extension MediaLoop {
     /// Holds the loop's thread up.
     fileprivate func stall(at gate: Gate) { gate.pass() }
 
-    fileprivate var awaitsTracks: Bool { !arriving.isEmpty }
+    fileprivate var awaitsTracks: Bool { !mirrors.arriving.isEmpty }
 
-    fileprivate var holdsNothing: Bool { forwarder.isEmpty && arriving.isEmpty }
+    fileprivate var holdsNothing: Bool { forwarder.isEmpty && mirrors.arriving.isEmpty }
 }
 
 /// Linked loops, one publisher on the first of them, and viewers anywhere.

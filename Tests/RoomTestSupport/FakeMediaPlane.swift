@@ -36,12 +36,10 @@ package actor FakeMediaPlane: MediaPlane {
 
     package static let candidate = TransportAddress(ip: .loopbackV4, port: 7000)
 
-    package func transport() -> MediaTransport {
-        MediaTransport(
-            fingerprint: Fingerprint(algorithm: .sha256, digest: Array(0..<32))!,
-            candidates: [Self.candidate]
-        )
-    }
+    package let transport = MediaTransport(
+        fingerprint: Fingerprint(algorithm: .sha256, digest: Array(0..<32))!,
+        candidates: [candidate]
+    )
 
     package func openTURN(for peer: PeerID) async -> TURNAccess? {
         guard let turnAccess else { return nil }

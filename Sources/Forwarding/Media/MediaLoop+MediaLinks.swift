@@ -10,7 +10,7 @@ extension MediaLoop {
     private static let renewalFailuresMax = 3
 
     /// Sets who is asked for tracks of other nodes. Without it ``connect(slot:to:preference:)`` fails for them.
-    package func setRemoteOrigins(_ origins: (any RemoteOrigins)?) { remoteOrigins = origins }
+    package func setRemoteOrigins(_ origins: (any RemoteOrigins)?) { mirrors.remoteOrigins = origins }
 
     /// Lets a track of a peer of this loop be sent to a mirror of a loop of another node, as that one asks. It may ask again.
     /// - Throws: `ForwarderError` when the peer has left, the request is for another loop, the receiver cannot be reached or
@@ -37,10 +37,10 @@ extension MediaLoop {
     /// because the loop that sends a track does not know the mirror here. To be called about once a second; a call during
     /// another one does nothing.
     package func renewRemoteTracks() async {
-        guard !isRenewing, remoteOrigins != nil else { return }
+        guard !mirrors.isRenewing, mirrors.remoteOrigins != nil else { return }
         releaseGateways()
-        isRenewing = true
-        defer { isRenewing = false }
+        mirrors.isRenewing = true
+        defer { mirrors.isRenewing = false }
         let lost = forwarder.mirrorsToRenew(at: EventLoop.now())
         var failures: [MediaLocation: Int] = [:]
         for mirror in lost where failures[mirror.origin, default: 0] < Self.renewalFailuresMax {
@@ -94,14 +94,15 @@ extension MediaLoop {
     ) async throws -> (MirroredTrack, LinkID) {
         var ended: MediaLocation?
         // Each further turn means that one more loop's mirror ended just now.
-        for _ in loops.indices {
-            let gateway = gateways.gateway(of: track, orElse: location, insteadOf: ended)
-            guard gateway != location, let loop = loops[gateway], let link = linkIDs[gateway] else { break }
+        for _ in neighbours.loops.indices {
+            let gateway = mirrors.gateways.gateway(of: track, orElse: location, insteadOf: ended)
+            guard gateway != location, let loop = neighbours.loops[gateway], let link = neighbours.linkIDs[gateway]
+            else { break }
             if let relayed = try await loop.exportMirror(of: track, as: relay, to: location) { return (relayed, link) }
             try beginCall()
             ended = gateway
         }
-        gatewayTracks.insert(track)
+        mirrors.gatewayTracks.insert(track)
         return try await askRemote(origin, for: track, as: relay)
     }
 
@@ -114,7 +115,7 @@ extension MediaLoop {
         to location: MediaLocation
     ) async throws -> MirroredTrack? {
         try beginCall()
-        if forwarder.mirror(of: track) == nil, arriving[track] != nil {
+        if forwarder.mirror(of: track) == nil, mirrors.isArriving(track) {
             do {
                 try await arrival(of: track)
             } catch let error as ForwarderError where error.isOfLoop {
@@ -128,9 +129,9 @@ extension MediaLoop {
 
     /// Other loops need not ask this one any more for tracks that it receives no longer.
     private func releaseGateways() {
-        for track in gatewayTracks where forwarder.mirror(of: track) == nil && arriving[track] == nil {
-            gatewayTracks.remove(track)
-            gateways.release(track, by: location)
+        for track in mirrors.gatewayTracks where forwarder.mirror(of: track) == nil && !mirrors.isArriving(track) {
+            mirrors.gatewayTracks.remove(track)
+            mirrors.gateways.release(track, by: location)
         }
     }
 
@@ -140,7 +141,9 @@ extension MediaLoop {
         for track: TrackID,
         as relay: MirrorID
     ) async throws -> (MirroredTrack, LinkID) {
-        guard let remoteOrigins, origin.node != location.node else { throw ForwarderError.unknownLocation(origin) }
+        guard let remoteOrigins = mirrors.remoteOrigins, origin.node != location.node else {
+            throw ForwarderError.unknownLocation(origin)
+        }
         let end = try forwarder.mediaLinkEnd(to: origin, at: EventLoop.now())
         let answer = try await remoteOrigins.export(
             RemoteExport(track: track, relay: relay, receiver: end, origin: origin)

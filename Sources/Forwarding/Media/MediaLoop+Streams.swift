@@ -21,7 +21,7 @@ extension MediaLoop {
             streams.ended(path.local)
             closeStreams(at: now)
         }
-        for socket in sockets where tcpAdmission != nil {
+        for socket in sockets where configuration.tcp != nil {
             do throws(EventLoopError) {
                 tcpAddresses.append(try tcp.listen(on: socket.local))
             } catch {

@@ -12,7 +12,7 @@ extension MediaLoop {
 
     /// Starts the TURN server, once the sockets are open.
     func startTURN(_ settings: TURNSettings) {
-        let candidates = transport().candidates
+        let candidates = transport.candidates
         var configuration = TURNConfiguration(
             addresses: candidates.map(\.ip),
             reservedPorts: settings.reservedPorts.union(sockets.map(\.local.port))
@@ -33,7 +33,6 @@ extension MediaLoop {
 
     /// The URIs of the loop's TURN server, UDP first: at the most preferred address, of IPv4 if there is one.
     private var turnURLs: [String] {
-        let transport = transport()
         guard let address = Self.preferred(transport.candidates) else { return [] }
         var urls = ["turn:\(address)?transport=udp"]
         if let address = Self.preferred(transport.tcpCandidates) { urls.append("turn:\(address)?transport=tcp") }

@@ -14,16 +14,10 @@ extension MediaLoop {
 
     /// Makes the other loops known; once, before there are peers.
     func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop], sharing gateways: TrackGateways) {
-        precondition(links.isEmpty, "a loop is linked once")
-        self.gateways = gateways
-        self.loops = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
-        for neighbour in neighbours {
-            let link = LoopLink(to: neighbour, cause: receiveTime)
-            links.append(link)
-            linkIDs[neighbour.location] = neighbour.link
-            forwarder.setLink(link, as: neighbour.link)
-        }
-        transferSources = neighbours.map { TransferSource(link: $0.link, ring: $0.incoming) }
+        precondition(self.neighbours.links.isEmpty, "a loop is linked once")
+        mirrors.gateways = gateways
+        self.neighbours = LoopNeighbours(neighbours, of: loops, cause: receiveTime)
+        for (neighbour, link) in zip(neighbours, self.neighbours.links) { forwarder.setLink(link, as: neighbour.link) }
     }
 
     // MARK: The turn
@@ -33,23 +27,17 @@ extension MediaLoop {
         let (forwarder, batch, receiveTime) = (forwarder, batch, receiveTime)
         var budget = Self.transferRecordsPerTurnMax
         var emptyCount = 0
-        while budget > 0, emptyCount < transferSources.count {
-            let (link, ring) = (transferSources[transferNext].link, transferSources[transferNext].ring)
-            transferNext = (transferNext + 1) % transferSources.count
-            let count = ring.drain(min(budget, Self.transferRecordsPerVisitMax)) { message, bytes in
+        while budget > 0, emptyCount < neighbours.sourceCount {
+            let source = neighbours.nextSource()
+            let count = source.ring.drain(min(budget, Self.transferRecordsPerVisitMax)) { message, bytes in
                 if !bytes.isEmpty { receiveTime.note(Instant(nanoseconds: message.readAtNanoseconds)) }
-                forwarder.receiveTransferred(message.record, bytes, from: link, at: now, into: batch)
+                forwarder.receiveTransferred(message.record, bytes, from: source.link, at: now, into: batch)
             }
             budget -= count
             emptyCount = count == 0 ? emptyCount + 1 : 0
         }
-        transferredRecords &+= UInt64(Self.transferRecordsPerTurnMax - budget)
-        if budget == 0, transferSources.contains(where: { !$0.ring.isEmpty }) { eventLoop.signal() }
-    }
-
-    /// Lets the other loops take what this one sent.
-    func publishTransferred() {
-        for link in links { link.publish() }
+        neighbours.took(Self.transferRecordsPerTurnMax - budget)
+        if budget == 0, neighbours.hasWaiting { eventLoop.signal() }
     }
 
     // MARK: Control
@@ -66,7 +54,7 @@ extension MediaLoop {
     ) async throws {
         if let source, source.location != location {
             try beginCall()
-            let origin = loops[source.location].map(TrackSource.loop) ?? .remote(source.location)
+            let origin = neighbours.loops[source.location].map(TrackSource.loop) ?? .remote(source.location)
             try await connect(slot: slot, to: source.track, from: origin, preference: preference)
         } else {
             try connect(slot: slot, to: source?.track, preference: preference)
@@ -109,12 +97,12 @@ extension MediaLoop {
                 try forwarder.connect(slot: slot, to: track, preference: preference, at: EventLoop.now())
                 return
             }
-            guard arriving[track] != nil else { break }
+            guard mirrors.isArriving(track) else { break }
             try await arrival(of: track)
         }
-        arriving[track] = []
+        mirrors.begin(track)
         var failure: (any Error)?
-        defer { for waiting in arriving.removeValue(forKey: track) ?? [] { waiting.resume(returning: failure) } }
+        defer { mirrors.ended(track, failure) }
         let relay = try forwarder.makeMirrorID()
         let relayed: MirroredTrack
         let link: LinkID
@@ -141,7 +129,7 @@ extension MediaLoop {
     /// Waits until the call that makes a track's mirror has ended.
     /// - Throws: why the track did not come.
     func arrival(of track: TrackID) async throws {
-        if let failure = await withCheckedContinuation({ arriving[track]?.append($0) }) { throw failure }
+        if let failure = await withCheckedContinuation({ mirrors.wait(for: track, $0) }) { throw failure }
     }
 
     /// Lets a track be sent to a mirror of this loop.
@@ -152,7 +140,9 @@ extension MediaLoop {
     ) async throws -> (MirroredTrack, LinkID) {
         switch source {
         case .loop(let origin):
-            guard let link = linkIDs[origin.location] else { throw ForwarderError.unknownLocation(origin.location) }
+            guard let link = neighbours.linkIDs[origin.location] else {
+                throw ForwarderError.unknownLocation(origin.location)
+            }
             return (try await origin.export(track, as: relay, to: location), link)
         case .remote(let origin): return try await askGateway(origin, for: track, as: relay)
         }
@@ -161,21 +151,7 @@ extension MediaLoop {
     /// Starts to send a track of a peer of this loop, or the mirror of another node's track, to another loop.
     func export(_ track: TrackID, as relay: MirrorID, to location: MediaLocation) throws -> MirroredTrack {
         try beginCall()
-        guard let link = linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
+        guard let link = neighbours.linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
         return try forwarder.exportTrack(track, as: relay, over: link, at: EventLoop.now())
     }
-
-    /// What went to and came from other loops.
-    var transferCounters: TransferCounters {
-        var counters = TransferCounters()
-        for link in links { link.count(in: &counters) }
-        counters.recordsReceived = transferredRecords
-        return counters
-    }
-}
-
-/// The reading end of the way from one other loop.
-struct TransferSource {
-    let link: LinkID
-    let ring: LoopRing<TimedTransferRecord>
 }

@@ -18,9 +18,10 @@ package actor MediaLoop: MediaPlane {
 
     /// The loop, for other actors to be pinned to.
     package nonisolated let eventLoop: EventLoop
-    package nonisolated let location: MediaLocation
-    /// The certificate's fingerprint, for the SDP.
-    package nonisolated let fingerprint: Fingerprint
+    package nonisolated var location: MediaLocation { configuration.location }
+    private nonisolated let listening: Replaceable<MediaTransport>
+    /// The certificate's fingerprint and the addresses that peers of this loop connect to. It stays once the loop listens.
+    package nonisolated var transport: MediaTransport { listening.current }
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor {
         unsafe eventLoop.executor.asUnownedSerialExecutor()
@@ -38,45 +39,20 @@ package actor MediaLoop: MediaPlane {
     var tlsAddresses: [TransportAddress] = []
     /// Why the loop does not listen on TCP at one of its addresses; empty when it does at all.
     package internal(set) var tcpFailures: [EventLoopError] = []
-    let tcpAdmission: TCPAdmission?
-    private let socketOptions: SocketOptions
-    private let turnSettings: TURNSettings?
-    let turnTLS: TURNTLSSettings?
-    private let candidates: @Sendable ([TransportAddress]) -> [TransportAddress]
-    private let mediaLinkAddresses: @Sendable ([TransportAddress]) -> [TransportAddress]
+    let configuration: MediaLoopConfiguration
     /// The peers, and who receives their events.
     private var peers: [PeerID: (any PeerEventReceiver)?] = [:]
     let receiveTime = ReceiveTime()
-    private var forwardingLatency = DurationHistogram.shortTimes
-    private var iterationTime = DurationHistogram.shortTimes
-    private var loadMeter: LoadMeter
-    private var overloadSampler: OverloadSampler
+    private var measurements: LoopMeasurements
     private var deliveryTurns = DeliveryTurns<CheckedContinuation<Void, Never>>()
     private var isClosing = false
-
-    // The loop among the others of its node; a loop alone has no links.
-    var links: [LoopLink] = []
-    /// The node's loops by their locations, this one included, from `link` to `shutdown`.
-    var loops: [MediaLocation: MediaLoop] = [:]
-    /// The forwarder's name of the link to each other loop.
-    var linkIDs: [MediaLocation: LinkID] = [:]
-    var transferSources: [TransferSource] = []
-    /// The source whose records are taken next.
-    var transferNext = 0
-    var transferredRecords: UInt64 = 0
-    /// Tracks of other loops whose mirrors are being made here, with the calls that wait for that. They are told why a track
-    /// did not come.
-    var arriving: [TrackID: [CheckedContinuation<(any Error)?, Never>]] = [:]
-    /// Shared by the node's loops.
-    var gateways = TrackGateways()
-    /// Tracks of other nodes that this loop is the gateway of.
-    var gatewayTracks: Set<TrackID> = []
-    /// Asks loops of other nodes for their tracks; `nil` for a node by itself.
-    var remoteOrigins: (any RemoteOrigins)?
-    /// Other nodes are being asked again for their tracks.
-    var isRenewing = false
+    var neighbours = LoopNeighbours()
+    var mirrors = MirrorRequests()
     /// The loop's sockets as they were opened, the port of each included.
     package private(set) var sockets: [SocketDescription] = []
+
+    /// Of TURN over TLS; `nil` without.
+    var turnTLS: TURNTLSSettings? { configuration.turn == nil ? nil : configuration.turnTLS }
 
     // MARK: Lifecycle
 
@@ -104,17 +80,9 @@ package actor MediaLoop: MediaPlane {
             precondition(acceptor.admission === tcp, "the connections of a loop have one admission")
         }
         eventLoop = EventLoop(name: configuration.name, slice: EventLoop.mediaSlice)
-        location = configuration.location
-        fingerprint = configuration.certificate.fingerprint
-        socketOptions = configuration.socketOptions
-        candidates = configuration.candidates
-        mediaLinkAddresses = configuration.mediaLinkAddresses ?? configuration.candidates
-        turnSettings = configuration.turn
-        turnTLS = configuration.turn == nil ? nil : configuration.turnTLS
-        tcpAdmission = configuration.tcp
-        let now = EventLoop.now()
-        loadMeter = LoadMeter(at: now)
-        overloadSampler = OverloadSampler(at: now)
+        self.configuration = configuration
+        listening = Replaceable(MediaTransport(fingerprint: configuration.certificate.fingerprint, candidates: []))
+        measurements = LoopMeasurements(at: EventLoop.now())
         var core = ForwarderConfiguration(
             certificate: configuration.certificate,
             unixNanosecondsAtZero: EventLoop.unixNanosecondsAtZero(),
@@ -138,7 +106,7 @@ package actor MediaLoop: MediaPlane {
         }
         eventLoop.onSignal = { [self] now in takeTransferred(at: now) }
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
-        eventLoop.onTurnMeasured = { [self] length in iterationTime.observe(nanoseconds: length.nanoseconds) }
+        eventLoop.onTurnMeasured = { [self] length in measurements.turned(length) }
         eventLoop.shareOf = { [self] packet, path in
             let (share, isAudio) = forwarder.share(of: packet, to: path)
             return SendShare(id: share, isAudio: isAudio)
@@ -148,13 +116,19 @@ package actor MediaLoop: MediaPlane {
         }
         batch.onFull = { [unowned self] _ in flush() }
         for address in addresses {
-            let index = try eventLoop.addSocket(bind: address, options: socketOptions)
+            let index = try eventLoop.addSocket(bind: address, options: configuration.socketOptions)
             if let description = eventLoop.description(of: index) { sockets.append(description) }
         }
-        if let admission = tcpAdmission ?? turnTLS?.acceptor.admission { startStreams(admission) }
-        if let turnSettings { startTURN(turnSettings) }
+        if let admission = configuration.tcp ?? turnTLS?.acceptor.admission { startStreams(admission) }
         let bound = sockets.map(\.local)
-        forwarder.startMediaLinks(at: location, sockets: bound, addresses: mediaLinkAddresses(bound), into: batch)
+        listening.current = MediaTransport(
+            fingerprint: transport.fingerprint,
+            candidates: configuration.candidates(bound),
+            tcpCandidates: configuration.candidates(tcpAddresses)
+        )
+        if let settings = configuration.turn { startTURN(settings) }
+        let addresses = (configuration.mediaLinkAddresses ?? configuration.candidates)(bound)
+        forwarder.startMediaLinks(at: location, sockets: bound, addresses: addresses, into: batch)
     }
 
     /// Ends everything: every peer gets close_notify and is reported as `closed(.requested)`, what is still to be sent
@@ -171,9 +145,8 @@ package actor MediaLoop: MediaPlane {
         }
         await eventLoop.stop()
         streams?.removeAll()
-        // The loops hold one another.
-        loops = [:]
-        remoteOrigins = nil
+        neighbours.shutdown()
+        mirrors.remoteOrigins = nil
     }
 
     // MARK: The turn
@@ -184,18 +157,12 @@ package actor MediaLoop: MediaPlane {
     }
 
     private func endTurn(at now: Instant) {
-        if overloadSampler.isDue(at: now) {
-            let drops = eventLoop.statistics.kernelReceiveDrops
-            let sample = overloadSampler.sample(
-                busyNanoseconds: iterationTime.sumNanoseconds,
-                receiveDrops: drops,
-                at: now
-            )
+        if let sample = measurements.sample(receiveDrops: eventLoop.statistics.kernelReceiveDrops, at: now) {
             forwarder.noteLoad(sample, at: now)
         }
         forwarder.endTurn(at: now, into: batch) { [self] in flush() }
         // Clocks and requests; packets were published before they were sent on here.
-        publishTransferred()
+        neighbours.publish()
         flush()
         forwarder.closeTURNSessions(at: now)
         receiveTime.turnEnded()
@@ -223,9 +190,7 @@ package actor MediaLoop: MediaPlane {
         if let framed, !framed.isEmpty { eventLoop.send(framed) }
         flushStreams()
         guard let readAt = receiveTime.readAt else { return }
-        let latency = EventLoop.now() - readAt
-        overloadSampler.note(delay: latency)
-        forwardingLatency.observe(nanoseconds: latency.nanoseconds, count: UInt64(count))
+        measurements.sent(count, after: EventLoop.now() - readAt)
     }
 
     /// Throws when the loop is shut down.
@@ -234,15 +199,6 @@ package actor MediaLoop: MediaPlane {
     }
 
     // MARK: Control
-
-    /// The certificate's fingerprint and the addresses that peers of this loop connect to.
-    package func transport() -> MediaTransport {
-        MediaTransport(
-            fingerprint: fingerprint,
-            candidates: candidates(sockets.map(\.local)),
-            tcpCandidates: candidates(tcpAddresses)
-        )
-    }
 
     /// Makes a peer known, so that its connectivity checks are answered.
     /// - Throws: `ForwarderError`, or `EventLoopError.stopped` after a shutdown; so do the other methods that throw.
@@ -314,8 +270,8 @@ package actor MediaLoop: MediaPlane {
             loop: eventLoop.statistics,
             forwarder: forwarder.counters,
             gauges: forwarder.gauges,
-            iterationTime: iterationTime,
-            forwardingLatency: forwardingLatency,
+            iterationTime: measurements.iterationTime,
+            forwardingLatency: measurements.forwardingLatency,
             queuedDatagrams: eventLoop.queuedDatagrams,
             batchOverflows: batch.overflowed,
             turn: forwarder.turnCounters.map {
@@ -326,7 +282,7 @@ package actor MediaLoop: MediaPlane {
                 )
             },
             tcp: tcpMetrics,
-            relay: transferCounters,
+            relay: neighbours.counters,
             mediaLinks: MediaLinkMetrics(
                 counters: forwarder.mediaLinkCounters,
                 links: forwarder.mediaLinkStates(at: EventLoop.now())
@@ -336,11 +292,6 @@ package actor MediaLoop: MediaPlane {
 
     /// What the loop carries, measured since the last call, or since the start.
     package func load() -> LoopLoad {
-        loadMeter.measure(
-            busyNanoseconds: iterationTime.sumNanoseconds,
-            packets: forwarder.counters.rtpSent,
-            peers: forwarder.peerCount,
-            at: EventLoop.now()
-        )
+        measurements.load(packets: forwarder.counters.rtpSent, peers: forwarder.peerCount, at: EventLoop.now())
     }
 }

@@ -57,7 +57,7 @@ public protocol MediaPlane: Sendable {
     var location: MediaLocation { get }
 
     /// The certificate and the addresses that peers of this loop connect to.
-    func transport() async -> MediaTransport
+    var transport: MediaTransport { get }
 
     /// Accepts new TURN credentials for a peer that is not added yet, until ``removePeer(_:)`` or the peer's end. `nil` on a
     /// loop without a TURN server.

@@ -137,7 +137,7 @@ actor InProcessRoom: PeerEventReceiver {
     private func join(_ message: Message, _ number: UInt64, _ connection: SoraServer.Connection) {
         let local = LocalTransport(
             credentials: ICECredentials(using: &generator),
-            fingerprint: media.fingerprint,
+            fingerprint: media.transport.fingerprint,
             candidates: [candidate]
         )
         var own = OfferedDescription.ClientMedia()

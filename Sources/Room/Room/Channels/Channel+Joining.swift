@@ -87,7 +87,7 @@ extension Channel {
         _ session: ChannelSessionID,
         resumed clientID: String? = nil
     ) async -> ChannelDirectory.Reservation {
-        let transport = await context.plane(at: place.location).transport()
+        let transport = context.plane(at: place.location).transport
         let turn = request.usesTURN ? await openTURN(place) : nil
         return ChannelDirectory.Reservation(
             participant: place.participant,
