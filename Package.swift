@@ -162,7 +162,8 @@ let package = Package(
             isSmall: true
         ),
         module("Room/ChannelData", ["Base", "MediaTypes", "Deflate", "ChannelTypes"]),
-        module("Room/Room", ["Base", "Wire", "Metrics", "MediaTypes", "ChannelTypes", "ChannelData"]),
+        module("Room/Admission", ["Base", "Wire", "MediaTypes", "ChannelTypes"]),
+        module("Room/Room", ["Admission", "Base", "Wire", "Metrics", "MediaTypes", "ChannelTypes", "ChannelData"]),
         module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
@@ -269,6 +270,7 @@ let package = Package(
         module(
             "Signaling/Operators",
             [
+                "Admission",
                 "Base", "Wire", "MediaTypes", "JSON", "History", "Access", "ChannelTypes", "Room", "Pages", "Web",
                 "Webhooks",
                 "Ayame",
@@ -334,6 +336,7 @@ let package = Package(
         .executableTarget(
             name: "nagare",
             dependencies: [
+                "Admission",
                 "Base", "Wire", "TURN", "DTLS", "TLS", "SRTP", "Metrics", "MediaTypes", "Forwarding", "EventLoop",
                 "Media",
                 "JSON", "History", "Access", "ChannelTypes", "Room", "Cluster", "Web", "Webhooks", "Sora", "Ayame",
@@ -387,13 +390,14 @@ let package = Package(
         // The fake media plane of RoomTests and SignalingTests, and the node without actors of RoomTests and Simulation.
         .target(
             name: "RoomTestSupport",
-            dependencies: ["ChannelTypes", "ChannelData", "Room", "MediaTypes", "Base", "Wire"],
+            dependencies: ["Admission", "ChannelTypes", "ChannelData", "Room", "MediaTypes", "Base", "Wire"],
             path: "Tests/RoomTestSupport",
             swiftSettings: settings
         ),
         tests(
             "RoomTests",
             [
+                "Admission",
                 "Deflate", "ChannelTypes", "ChannelData", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport",
                 "TestSupport", "Base", "Wire",
             ]
@@ -437,6 +441,7 @@ let package = Package(
         tests(
             "SignalingTests",
             [
+                "Admission",
                 "Web", "Webhooks", "Sora", "Ayame", "Operators", "Signaling", "Access", "AccessTestSupport", "History",
                 "JSON", "Pages", "ChannelTypes", "Room", "RoomTestSupport", "MediaTypes", "Metrics", "Negotiation",
                 "TestSupport", "Telemetry", "Base", "Wire",
@@ -491,6 +496,7 @@ let package = Package(
         tests(
             "Simulation",
             [
+                "Admission",
                 "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
                 "MediaTypes", "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "TURN",
                 "TestSupport", "Base", "Wire",
@@ -508,7 +514,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Base", "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Room", "JSON", "Cluster", "Access",
+        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Admission", "Room", "JSON",
+        "Cluster", "Access",
         "Web", "Sora", "Ayame", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB", "CPrefetch",
     ]
@@ -517,7 +524,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
     let parsers = [
-        "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Room", "JSON", "Cluster", "Access", "Web", "Sora",
+        "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Admission", "Room", "JSON", "Cluster", "Access", "Web",
+        "Sora",
         "Ayame",
     ]
     package.products.append(.library(name: "NagareParsers", targets: parsers))

@@ -1,3 +1,4 @@
+package import Admission
 import Base
 package import ChannelTypes
 import Foundation

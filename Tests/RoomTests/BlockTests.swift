@@ -4,6 +4,7 @@ import RoomTestSupport
 import Synchronization
 import Testing
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

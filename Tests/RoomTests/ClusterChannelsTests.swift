@@ -6,6 +6,7 @@ import TestSupport
 import Testing
 import Wire
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

@@ -5,6 +5,7 @@ import RoomTestSupport
 import Testing
 import Wire
 
+@testable import Admission
 @testable import ChannelData
 @testable import ChannelTypes
 @testable import Room

@@ -4,6 +4,7 @@ import MediaTypes
 import RoomTestSupport
 import Testing
 
+@testable import Admission
 @testable import ChannelData
 @testable import ChannelTypes
 @testable import Room

@@ -4,6 +4,7 @@ import RoomTestSupport
 import TestSupport
 import Testing
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

@@ -4,6 +4,7 @@ import RoomTestSupport
 import Testing
 import Wire
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

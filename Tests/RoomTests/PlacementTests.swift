@@ -3,6 +3,7 @@ import RoomTestSupport
 import TestSupport
 import Testing
 
+@testable import Admission
 @testable import Room
 
 /// A placement over the first loops of a node, which are named by their indices.

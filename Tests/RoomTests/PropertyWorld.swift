@@ -4,6 +4,7 @@ import RoomTestSupport
 import SeedSupport
 import Wire
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

@@ -2,6 +2,7 @@ import MediaTypes
 import RoomTestSupport
 import Wire
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

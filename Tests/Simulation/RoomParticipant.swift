@@ -8,6 +8,8 @@ import Room
 import RoomTestSupport
 import Wire
 
+@testable import Admission
+
 /// A participant of a room, with both ends of its session.
 final class RoomParticipant {
     /// What it asks for, and how its client behaves.

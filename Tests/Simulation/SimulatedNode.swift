@@ -4,6 +4,7 @@ import MediaTypes
 import Negotiation
 import RoomTestSupport
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Forwarding
 @testable import Room

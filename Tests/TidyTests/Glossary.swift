@@ -18,7 +18,9 @@ enum Glossary {
         Word(
             word: "Room",
             meaning: "the module and what it stands on, and a call of two in Ayame's protocol",
-            owners: ["Room", "ChannelTypes", "AyameRooms", "RoomsService", "RoomEntry", "RoomSession"]
+            owners: [
+                "Room", "ChannelTypes", "AyameRooms", "RoomsService", "RoomEntry", "RoomSession", "RoomCounts",
+            ]
         ),
         Word(
             word: "Link",

@@ -7,7 +7,7 @@ import Testing
     static let sansIOModules = [
         "Base", "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "ChannelData", "Impairment", "Client",
+        "MediaTypes", "Negotiation", "Forwarding", "Admission", "ChannelData", "Impairment", "Client",
     ]
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = [

@@ -1,4 +1,5 @@
 import Access
+import Admission
 import Base
 import ChannelTypes
 import Foundation

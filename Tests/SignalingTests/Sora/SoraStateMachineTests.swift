@@ -9,6 +9,7 @@ import RoomTestSupport
 import Testing
 import Wire
 
+@testable import Admission
 @testable import Sora
 @testable import Web
 

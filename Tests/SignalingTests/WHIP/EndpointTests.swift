@@ -1,4 +1,5 @@
 import Access
+import Admission
 import ChannelTypes
 import HTTPTypes
 import HummingbirdTesting

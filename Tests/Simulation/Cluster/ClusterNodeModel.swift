@@ -3,6 +3,7 @@ import Cluster
 import MediaTypes
 import TestSupport
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Room
 

@@ -1,7 +1,7 @@
 package import Base
 package import ChannelTypes
 package import MediaTypes
-package import Room
+import Room
 
 /// Which nodes have which of this node's channels, and what has to be told to whom.
 ///

@@ -1,3 +1,4 @@
+import Admission
 import ChannelData
 import ChannelTypes
 import MediaTypes

@@ -1,3 +1,4 @@
+import Admission
 import Base
 import ChannelData
 import ChannelTypes

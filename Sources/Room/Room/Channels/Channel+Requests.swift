@@ -1,3 +1,4 @@
+import Admission
 import Base
 import ChannelTypes
 import MediaTypes

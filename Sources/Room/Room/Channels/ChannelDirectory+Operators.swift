@@ -1,5 +1,6 @@
 // Kicks, bans and blocks.
 
+import Admission
 package import Base
 package import ChannelTypes
 
@@ -101,7 +102,7 @@ extension ChannelDirectory {
     package func blockRefusal(of clientID: String?, in channel: ChannelName, as role: Role) -> RoomError? {
         let request = JoinRequest(channel: channel, role: role, clientID: clientID)
         let now = environment.clock.now()
-        return node.withModel { $0.blocks.refusal(of: request, at: now) }
+        return node.withModel { $0.blockRefusal(of: request, at: now) }
     }
 
     /// How long a permission lasts from now on by the rooms' clock; zero or less when it has expired.

@@ -1,3 +1,4 @@
+package import Admission
 package import ChannelTypes
 package import MediaTypes
 
@@ -58,7 +59,7 @@ extension ChannelDirectory {
     /// Whether a resume token names a participant of this node. The token may still be refused.
     package func hasPlace(forResumeToken token: String) -> Bool {
         guard let token = ResumeToken(token) else { return false }
-        return node.withModel { $0.members[token.participant] != nil }
+        return node.withModel { $0.hasMember(token.participant) }
     }
 
     /// All sessions of channels, the oldest first.

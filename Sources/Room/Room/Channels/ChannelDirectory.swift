@@ -1,3 +1,4 @@
+import Admission
 package import Base
 package import ChannelTypes
 package import MediaTypes

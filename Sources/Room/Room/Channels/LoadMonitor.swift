@@ -1,3 +1,4 @@
+import Admission
 import MediaTypes
 
 /// Polls the media planes for their loads, for the placement of newcomers.

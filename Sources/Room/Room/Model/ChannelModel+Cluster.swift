@@ -1,3 +1,4 @@
+import Admission
 import Base
 package import ChannelTypes
 package import MediaTypes

@@ -1,3 +1,4 @@
+import Admission
 package import ChannelTypes
 import MediaTypes
 package import Wire

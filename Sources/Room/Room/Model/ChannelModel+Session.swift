@@ -1,4 +1,4 @@
-import ChannelTypes
+package import ChannelTypes
 import MediaTypes
 
 // The channel's session: from its first member to its last, over all nodes.

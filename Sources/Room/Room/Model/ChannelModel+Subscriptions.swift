@@ -1,3 +1,4 @@
+import Admission
 package import ChannelTypes
 package import MediaTypes
 package import Wire

@@ -1,3 +1,4 @@
+import Admission
 import ChannelTypes
 
 /// Deadlines of participants, in whole seconds of the monotonic clock.

@@ -43,19 +43,3 @@ struct Resumption: Sendable, Codable {
     /// A token is valid for one connection.
     mutating func renew(_ secret: String) { self.secret = secret }
 }
-
-/// The token with which a client takes its place again: its participant and a secret of 128 random bits.
-struct ResumeToken {
-    let participant: ParticipantID
-    let secret: Substring
-
-    /// `nil` for another form.
-    init?(_ text: String) {
-        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let participant = ParticipantID(parts[0]), !parts[1].isEmpty else { return nil }
-        self.participant = participant
-        secret = parts[1]
-    }
-
-    static func text(_ participant: ParticipantID, secret: String) -> String { "\(participant.value).\(secret)" }
-}

@@ -1,3 +1,4 @@
+import Admission
 import ChannelTypes
 import MediaTypes
 import Wire

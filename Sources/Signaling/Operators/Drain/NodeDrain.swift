@@ -1,3 +1,4 @@
+import Admission
 package import Ayame
 package import Base
 package import ChannelTypes

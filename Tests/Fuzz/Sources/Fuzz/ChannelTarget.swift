@@ -2,6 +2,7 @@ import Base
 import MediaTypes
 import Wire
 
+@testable import Admission
 @testable import ChannelTypes
 @testable import Cluster
 @testable import Room

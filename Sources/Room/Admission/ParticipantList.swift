@@ -1,16 +1,18 @@
-import ChannelTypes
+package import ChannelTypes
 
 /// Participants in the order of joining. Insertion and removal use a binary search.
-struct ParticipantList: Sendable, Codable, RandomAccessCollection {
+package struct ParticipantList: Sendable, Codable, RandomAccessCollection {
     private struct Entry: Sendable, Codable {
         let order: UInt64
         let id: ParticipantID
     }
     private var entries: [Entry] = []
 
-    var startIndex: Int { 0 }
-    var endIndex: Int { entries.count }
-    subscript(position: Int) -> ParticipantID { entries[position].id }
+    package init() {}
+
+    package var startIndex: Int { 0 }
+    package var endIndex: Int { entries.count }
+    package subscript(position: Int) -> ParticipantID { entries[position].id }
 
     /// The index of the participant with this order, or where it belongs.
     private func position(of order: UInt64) -> Int {
@@ -24,14 +26,14 @@ struct ParticipantList: Sendable, Codable, RandomAccessCollection {
     }
 
     /// Does nothing when the list has it already.
-    mutating func insert(_ id: ParticipantID, order: UInt64) {
+    package mutating func insert(_ id: ParticipantID, order: UInt64) {
         let position = position(of: order)
         if position < entries.count, entries[position].order == order { return }
         entries.insert(Entry(order: order, id: id), at: position)
     }
 
     /// Does nothing when the list does not have it.
-    mutating func remove(order: UInt64) {
+    package mutating func remove(order: UInt64) {
         let position = position(of: order)
         if position < entries.count, entries[position].order == order { entries.remove(at: position) }
     }

@@ -1,4 +1,4 @@
-import Base
+package import Base
 package import ChannelTypes
 package import MediaTypes
 
@@ -25,7 +25,7 @@ package struct ChannelSummary: Hashable, Sendable {
     package var nextDeadlineSecond: Int64?
     package init() {}
 
-    init(
+    package init(
         session: ChannelSession?,
         publishers: Int,
         viewers: Int,
@@ -151,11 +151,13 @@ package struct NodeModel: Sendable {
     package mutating func messageDropped(_ reason: MessageDropReason) { droppedMessages[reason, default: 0] &+= 1 }
 
     /// Members of a channel made changes beyond their budgets.
-    mutating func changesLimited(_ counts: [ChangeLimit: UInt64]) { limitedChanges.merge(counts, uniquingKeysWith: &+) }
+    package mutating func changesLimited(_ counts: [ChangeLimit: UInt64]) {
+        limitedChanges.merge(counts, uniquingKeysWith: &+)
+    }
 
     /// A channel causes deliveries.
     /// - Returns: what it may have of them a second; `nil` while the node has no more than it may.
-    mutating func delivered(_ count: Int, by channel: UInt64, at now: Instant) -> Int? {
+    package mutating func delivered(_ count: Int, by channel: UInt64, at now: Instant) -> Int? {
         deliveries.take(count, by: channel, perSecond: limits.nodeDeliveriesPerSecond, at: now)
     }
 
@@ -164,7 +166,7 @@ package struct NodeModel: Sendable {
     /// Never used before.
     mutating func nextPeer() -> PeerID { peerIDs.next() }
 
-    mutating func nextOrder() -> UInt64 {
+    package mutating func nextOrder() -> UInt64 {
         defer { orderNext += 1 }
         return orderNext
     }
@@ -177,9 +179,11 @@ package struct NodeModel: Sendable {
 
     // MARK: Lookups
 
+    /// Whether it is a participant of this node.
+    package func hasMember(_ id: ParticipantID) -> Bool { members[id] != nil }
+
     /// `nil` for an unknown participant.
     package func channel(of id: ParticipantID) -> ChannelName? { members[id]?.channel ?? remoteMembers[id] }
-    /// `nil` for an unknown peer.
     /// `nil` for an unknown resource.
     package func channel(of resource: ResourceID) -> ChannelName? {
         resources[resource].flatMap { members[$0]?.channel }

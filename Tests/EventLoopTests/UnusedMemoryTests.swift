@@ -1,6 +1,6 @@
 import Testing
 
-@testable import nagare
+@testable import EventLoop
 
 @Suite struct UnusedMemoryTests {
     /// In MiB.

@@ -14,7 +14,7 @@ struct NetworkShares: Sendable {
 
     var isEmpty: Bool { shares.isEmpty }
 
-    subscript(network: ClientNetwork) -> Share { shares[network] ?? Share() }
+    package subscript(network: ClientNetwork) -> Share { shares[network] ?? Share() }
 
     func unconnectedCount(of network: ClientNetwork) -> Int { shares[network]?.unconnected.count ?? 0 }
 

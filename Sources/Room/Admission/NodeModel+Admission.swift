@@ -273,7 +273,7 @@ extension NodeModel {
     /// Takes a block of another node. There may be twice as many as one node sets, because two nodes may each have set the
     /// last one.
     /// - Throws: ``RoomError/blocksFull``.
-    mutating func blockedElsewhere(_ block: Block, at now: RoomTime) throws(RoomError) {
+    package mutating func blockedElsewhere(_ block: Block, at now: RoomTime) throws(RoomError) {
         try blocks.set(block, countMax: 2 * BlockTable.countMax, at: now)
     }
 
@@ -284,6 +284,11 @@ extension NodeModel {
 
     /// The block of a subject; `nil` without one.
     package func block(of subject: Block.Subject, at now: RoomTime) -> Block? { blocks.block(of: subject, at: now) }
+
+    /// Why a newcomer is refused; `nil` when nothing blocks it.
+    package func blockRefusal(of request: JoinRequest, at now: RoomTime) -> RoomError? {
+        blocks.refusal(of: request, at: now)
+    }
 
     /// All blocks, in no particular order.
     package func allBlocks(at now: RoomTime) -> [Block] { blocks.all(at: now) }

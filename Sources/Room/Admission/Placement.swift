@@ -49,7 +49,7 @@ struct Placement: Sendable {
     }
 
     /// Participants by loop, in the order of the locations.
-    var members: [Int] { loops.map(\.members) }
+    package var members: [Int] { loops.map(\.members) }
     var isEmpty: Bool { loops.allSatisfy { $0.members == 0 } }
 
     /// Chooses the loop of a newcomer and counts it there.
