@@ -234,3 +234,12 @@ final class PictureModel {
         }
     }
 }
+
+extension PlayoutDelay {
+    /// `nil` unless `data` has three bytes and the minimum does not exceed the maximum.
+    init?(_ data: RawSpan) {
+        guard data.byteCount == 3 else { return nil }
+        let value = data.bigEndianUInt24(at: 0)
+        self.init(minimumUnits: UInt16(value >> 12), maximumUnits: UInt16(value & 0xFFF))
+    }
+}

@@ -47,7 +47,7 @@ struct SendTurn {
     /// - Parameter ntp: the wall clock at `now`.
     init(now: Instant, ntp: NTPTimestamp) {
         self.now = now
-        absoluteSendTime = AbsoluteSendTime(ntp).rawValue
+        absoluteSendTime = ntp.absoluteSendTime
         sentAtMicroseconds = SentPacketRing.microseconds(now)
     }
 }

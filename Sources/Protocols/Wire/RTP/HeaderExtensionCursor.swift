@@ -20,6 +20,10 @@ public struct HeaderExtensionElement: Hashable, Sendable {
 /// an identifier 0 with a length.
 public struct HeaderExtensionCursor: ~Escapable {
     private enum Form { case oneByte, twoByte }
+    private static let oneByteProfile: UInt16 = 0xBEDE
+    /// The low four bits are application-defined.
+    private static let twoByteProfile: UInt16 = 0x1000
+
     private let bytes: RawSpan
     private let form: Form
     private var offset: Int
@@ -29,11 +33,11 @@ public struct HeaderExtensionCursor: ~Escapable {
     init(_ packet: borrowing RTPPacketView) {
         let start = packet.extensionOffset
         let profile = packet.hasExtension ? packet.bytes.bigEndianUInt16(at: start) : 0
-        let isTwoByte = profile & 0xFFF0 == HeaderExtensionWriter.twoByteProfile
+        let isTwoByte = profile & 0xFFF0 == Self.twoByteProfile
         bytes = packet.bytes
         form = isTwoByte ? .twoByte : .oneByte
         offset = start + 4
-        end = isTwoByte || profile == HeaderExtensionWriter.oneByteProfile ? packet.headerLength : 0
+        end = isTwoByte || profile == Self.oneByteProfile ? packet.headerLength : 0
     }
 
     /// The next element in packet order; `nil` at the end.

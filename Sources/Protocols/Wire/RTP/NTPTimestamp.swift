@@ -20,20 +20,9 @@ public struct NTPTimestamp: RawRepresentable, Hashable, Sendable {
     /// The middle 32 bits, as in LSR and LRR, in 2⁻¹⁶ s.
     public var compact: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 16) }
 
-    /// The signed distance, exact to a nanosecond; for timestamps within 68 years of each other.
-    public func distance(to other: Self) -> Interval {
-        let difference = Int64(bitPattern: other.rawValue &- rawValue)
-        let seconds = difference >> 32
-        let fraction = ((difference & 0xFFFF_FFFF) &* 1_000_000_000) >> 32
-        return Interval(nanoseconds: seconds &* 1_000_000_000 &+ fraction)
-    }
-
-    /// The timestamp `interval` later, or earlier when it is negative; exact to a nanosecond.
-    public func advanced(by interval: Interval) -> Self {
-        let seconds = interval.nanoseconds.floorDivided(by: 1_000_000_000)
-        let rest = UInt64(interval.nanoseconds &- seconds &* 1_000_000_000)
-        return Self(rawValue: rawValue &+ (UInt64(bitPattern: seconds) << 32) &+ (rest << 32) / 1_000_000_000)
-    }
+    /// The send time of a packet in 2⁻¹⁸ s modulo 64 s, 24 bits
+    /// (http://www.webrtc.org/experiments/rtp-hdrext/abs-send-time).
+    public var absoluteSendTime: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 14) & 0xFF_FFFF }
 }
 
 extension Interval {

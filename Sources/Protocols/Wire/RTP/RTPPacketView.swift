@@ -76,8 +76,6 @@ public struct RTPPacketView: ~Escapable {
     public var contributingSourceCount: Int { Int(bytes.byte(at: 0) & 0x0F) }
     /// X: whether there is a header extension.
     public var hasExtension: Bool { bytes.byte(at: 0) & 0x10 != 0 }
-    /// The padding bytes at the end, including the count byte.
-    public var paddingLength: Int { bytes.byteCount - payloadRange.upperBound }
     /// The offset of the header extension, present or not.
     public var extensionOffset: Int { Self.fixedHeaderLength + 4 * contributingSourceCount }
 

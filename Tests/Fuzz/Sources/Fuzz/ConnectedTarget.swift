@@ -4,6 +4,7 @@ import Forwarding
 import ICE
 import MediaTypes
 import SRTP
+import TestSupport
 import Wire
 
 /// The forwarding core with a connected peer: whatever the peer protects reaches the media path, with subscribers of
