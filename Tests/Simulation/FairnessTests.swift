@@ -1,6 +1,7 @@
 import Base
 import Client
 import MediaTypes
+import TestSupport
 import Testing
 import Wire
 
@@ -74,11 +75,9 @@ import Wire
                 var request = RTCPWriter()
                 request.appendPictureLoss(sender: SSRC(rawValue: 1), media: slot.parameters.ssrc)
                 sequence &+= 1
-                request.appendFullIntraRequest(
-                    sender: SSRC(rawValue: 1),
-                    request: FullIntraRequest(ssrc: slot.parameters.ssrc, sequence: sequence)
-                )
-                world.sendSecured(request.bytes, isRTCP: true, from: viewer)
+                let media = slot.parameters.ssrc.rawValue
+                let second = RTCPPackets.fullIntraRequest(sender: 1, media: media, sequence: sequence)
+                world.sendSecured(request.bytes + second, isRTCP: true, from: viewer)
             }
             world.run(for: .milliseconds(100))
         }

@@ -331,22 +331,24 @@ import Wire
                 lastSR: .max,
                 delaySinceLastSR: .max
             )
-            return [
-                { (writer: inout RTCPWriter) in writer.appendSenderReport(sender: ssrc, info: info, blocks: [block]) },
-                { $0.appendReceiverReport(sender: ssrc, blocks: Array(repeating: block, count: 31)) },
-                { $0.appendSourceDescription(ssrc: ssrc, cname: "somebody") },
-                { $0.appendGoodbye(ssrc: ssrc) },
-                { $0.appendPictureLoss(sender: ssrc, media: ssrc) },
-                { $0.appendFullIntraRequest(sender: ssrc, request: FullIntraRequest(ssrc: ssrc, sequence: 1)) },
-                {
-                    $0.appendNACK(sender: ssrc, media: ssrc, lost: (0..<100).map { SequenceNumber(rawValue: $0 * 600) })
-                },
-                { $0.appendREMB(sender: ssrc, bitrate: .max, sources: [ssrc]) },
-            ].map { write in
+            func written(_ write: (inout RTCPWriter) -> Void) -> [UInt8] {
                 var writer = RTCPWriter()
                 write(&writer)
                 return writer.bytes
             }
+            let source = ssrc.rawValue
+            return [
+                written { $0.appendSenderReport(sender: ssrc, info: info, blocks: [block]) },
+                written { $0.appendReceiverReport(sender: ssrc, blocks: Array(repeating: block, count: 31)) },
+                written { $0.appendSourceDescription(ssrc: ssrc, cname: "somebody") },
+                RTCPPackets.goodbye(source),
+                written { $0.appendPictureLoss(sender: ssrc, media: ssrc) },
+                RTCPPackets.fullIntraRequest(sender: source, media: source, sequence: 1),
+                written {
+                    $0.appendNACK(sender: ssrc, media: ssrc, lost: (0..<100).map { SequenceNumber(rawValue: $0 * 600) })
+                },
+                RTCPPackets.remb(sender: source, bitrate: .max, sources: [source]),
+            ]
         }
     }
 }

@@ -2,6 +2,7 @@ import Base
 import Client
 import MediaTypes
 import Negotiation
+import TestSupport
 import Wire
 
 @testable import Forwarding
@@ -87,10 +88,9 @@ extension AdaptationCase {
         call.onTick = { [unowned call] in
             guard call.world.now >= nextReport else { return }
             nextReport = call.world.now + .milliseconds(500)
-            var report = RTCPWriter()
-            let sources = call.peer.slots.map(\.parameters.ssrc)
-            report.appendREMB(sender: SSRC(rawValue: 1), bitrate: estimate, sources: sources)
-            call.world.sendSecured(report.bytes, isRTCP: true, from: call.viewer)
+            let sources = call.peer.slots.map(\.parameters.ssrc.rawValue)
+            let report = RTCPPackets.remb(sender: 1, bitrate: estimate, sources: sources)
+            call.world.sendSecured(report, isRTCP: true, from: call.viewer)
         }
         call.run(20)
         let fall = call.world.now

@@ -60,64 +60,6 @@ public struct LostSequenceCursor: ~Escapable {
     }
 }
 
-/// One block of an extended report, or one sub-block of a DLRR block (RFC 3611 §4.4, §4.5).
-public enum ExtendedReportItem: Hashable, Sendable {
-    /// The reference time of a receiver, which can thus measure the round-trip time without sending media.
-    case receiverReferenceTime(NTPTimestamp)
-    /// For receiver `ssrc`: the middle 32 bits of its newest reference time, and the time since its arrival in 2⁻¹⁶ s.
-    case delaySinceLastReceiverReport(ssrc: SSRC, lastRR: UInt32, delay: UInt32)
-}
-
-/// Iterates over the blocks of an extended report that ``ExtendedReportItem`` represents; others are skipped.
-public struct ExtendedReportCursor: ~Escapable {
-    static let receiverReferenceTimeType: UInt8 = 4
-    static let delaySinceLastReceiverReportType: UInt8 = 5
-
-    private let bytes: RawSpan
-    private var offset = 0
-    /// The end of the current DLRR block; at most `offset` outside one.
-    private var subBlocksEnd = 0
-
-    @_lifetime(copy bytes)
-    init(_ bytes: RawSpan) { self.bytes = bytes }
-
-    /// The next known block or sub-block; `nil` at the end, or where a block is cut short.
-    @_lifetime(self: copy self)
-    public mutating func next() -> ExtendedReportItem? {
-        while true {
-            if offset < subBlocksEnd {
-                guard subBlocksEnd - offset >= 12 else {
-                    offset = subBlocksEnd
-                    continue
-                }
-                defer { offset += 12 }
-                return .delaySinceLastReceiverReport(
-                    ssrc: SSRC(rawValue: bytes.bigEndianUInt32(at: offset)),
-                    lastRR: bytes.bigEndianUInt32(at: offset + 4),
-                    delay: bytes.bigEndianUInt32(at: offset + 8)
-                )
-            }
-            guard bytes.byteCount - offset >= 4 else { return nil }
-            let type = bytes.byte(at: offset)
-            let start = offset + 4
-            let length = 4 * Int(bytes.bigEndianUInt16(at: offset + 2))
-            guard length <= bytes.byteCount - start else {
-                offset = bytes.byteCount
-                return nil
-            }
-            if type == Self.delaySinceLastReceiverReportType {
-                offset = start
-                subBlocksEnd = start + length
-            } else {
-                offset = start + length
-                if type == Self.receiverReferenceTimeType, length >= 8 {
-                    return .receiverReferenceTime(NTPTimestamp(rawValue: bytes.bigEndianUInt64(at: start)))
-                }
-            }
-        }
-    }
-}
-
 extension RTCPPacketView {
     /// The entries of a full intra request.
     @_lifetime(copy self)
@@ -138,18 +80,6 @@ extension RTCPPacketView {
         let mantissa = UInt64(word & 0x3FFFF)
         let exponent = Int(word >> 18 & 0x3F)
         return mantissa.leadingZeroBitCount >= exponent ? mantissa << UInt64(exponent) : .max
-    }
-
-    /// The sources that a REMB's bitrate applies to.
-    @_lifetime(copy self)
-    public func makeREMBSourceCursor() -> SSRCCursor {
-        SSRCCursor(body(from: 20), count: kind == .remb ? Int(bytes.byte(at: 16)) : 0)
-    }
-
-    /// The blocks of an extended report.
-    @_lifetime(copy self)
-    public func makeExtendedReportCursor() -> ExtendedReportCursor {
-        ExtendedReportCursor(body(from: kind == .extendedReport ? 8 : bytes.byteCount))
     }
 
     /// The packet statuses of transport-wide feedback; `nil` for another kind, or when the status chunks or the deltas

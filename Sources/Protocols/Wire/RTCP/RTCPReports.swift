@@ -95,87 +95,6 @@ public struct ReportBlockCursor: ~Escapable {
     }
 }
 
-/// One item of a source description chunk (RFC 3550 §6.5).
-public struct SourceDescriptionItem: Hashable, Sendable {
-    /// The type of the canonical name item.
-    public static let cname: UInt8 = 1
-    /// The source of the item's chunk.
-    public let ssrc: SSRC
-    /// ``cname`` or another item of RFC 3550 §6.5.
-    public let type: UInt8
-    /// The position of the item's text in the packet.
-    public let range: Range<Int>
-}
-
-/// Iterates over the items of all chunks of a source description.
-public struct SourceDescriptionCursor: ~Escapable {
-    private let bytes: RawSpan
-    private var offset = 4
-    private var chunksRemaining: Int
-    private var ssrc: SSRC?
-
-    @_lifetime(copy bytes)
-    init(_ bytes: RawSpan, chunkCount: Int) {
-        self.bytes = bytes
-        chunksRemaining = chunkCount
-    }
-
-    /// The next item; `nil` at the end or at a truncated chunk.
-    @_lifetime(self: copy self)
-    public mutating func next() -> SourceDescriptionItem? {
-        while true {
-            guard let ssrc else {
-                guard chunksRemaining > 0, bytes.byteCount - offset >= 4 else { return nil }
-                chunksRemaining -= 1
-                self.ssrc = SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
-                offset += 4
-                continue
-            }
-            guard offset < bytes.byteCount else { return nil }
-            let type = bytes.byte(at: offset)
-            if type == 0 {
-                // The list ends with one to four null bytes, up to a multiple of four.
-                self.ssrc = nil
-                offset = min((offset / 4 + 1) * 4, bytes.byteCount)
-                continue
-            }
-            guard bytes.byteCount - offset >= 2 else { return nil }
-            let start = offset + 2
-            let length = Int(bytes.byte(at: offset + 1))
-            guard length <= bytes.byteCount - start else {
-                offset = bytes.byteCount
-                return nil
-            }
-            offset = start + length
-            return SourceDescriptionItem(ssrc: ssrc, type: type, range: start..<offset)
-        }
-    }
-}
-
-/// Iterates over a list of SSRCs.
-public struct SSRCCursor: ~Escapable {
-    private let bytes: RawSpan
-    private var remaining: Int
-    private var offset = 0
-
-    @_lifetime(copy bytes)
-    init(_ bytes: RawSpan, count: Int) {
-        self.bytes = bytes
-        remaining = min(count, bytes.byteCount / 4)
-    }
-
-    /// The next source; `nil` at the end.
-    @_lifetime(self: copy self)
-    public mutating func next() -> SSRC? {
-        guard remaining > 0 else { return nil }
-        defer {
-            remaining -= 1
-            offset += 4
-        }
-        return SSRC(rawValue: bytes.bigEndianUInt32(at: offset))
-    }
-}
-
 extension RTCPPacketView {
     /// The sender information of a sender report.
     public var senderInfo: SenderInfo? {
@@ -196,17 +115,5 @@ extension RTCPPacketView {
         case .receiverReport: ReportBlockCursor(body(from: 8), count: count)
         default: ReportBlockCursor(bytes, count: 0)
         }
-    }
-
-    /// The items of a source description.
-    @_lifetime(copy self)
-    public func makeSourceDescriptionCursor() -> SourceDescriptionCursor {
-        SourceDescriptionCursor(bytes, chunkCount: kind == .sourceDescription ? count : 0)
-    }
-
-    /// The sources of a BYE (RFC 3550 §6.6).
-    @_lifetime(copy self)
-    public func makeGoodbyeCursor() -> SSRCCursor {
-        SSRCCursor(body(from: 4), count: kind == .goodbye ? count : 0)
     }
 }

@@ -8,6 +8,8 @@ public struct RTCPWriter: Sendable {
     static let reportBlocksMax = 31
     /// The most NACK entries of one packet; 1 KB fits every path MTU.
     static let nackEntriesMax = 250
+    /// The type of the canonical name item (RFC 3550 §6.5.1).
+    private static let cnameItem: UInt32 = 1
 
     /// The datagram so far.
     public private(set) var bytes: [UInt8] = []
@@ -67,7 +69,7 @@ public struct RTCPWriter: Sendable {
             let count = min(text.count, 255)
             // The item, and one to four zero bytes that end the chunk at a 32-bit boundary.
             let words = 2 + (2 + count) / 4 + 1
-            let item = UInt32(SourceDescriptionItem.cname) << 8 | UInt32(truncatingIfNeeded: count)
+            let item = Self.cnameItem << 8 | UInt32(truncatingIfNeeded: count)
             let header = Self.header(RTCPPacketType.sourceDescription, format: 1, words: words)
             let end = bytes.count + words * 4
             append([header, ssrc.rawValue])
@@ -78,27 +80,10 @@ public struct RTCPWriter: Sendable {
         }
     }
 
-    /// Appends a goodbye of one source (RFC 3550 §6.6).
-    public mutating func appendGoodbye(ssrc: SSRC) {
-        append([Self.header(RTCPPacketType.goodbye, format: 1, words: 2), ssrc.rawValue])
-    }
-
     /// Appends a picture loss indication (RFC 4585 §6.3.1).
     public mutating func appendPictureLoss(sender: SSRC, media: SSRC) {
         let header = Self.header(RTCPPacketType.payloadFeedback, format: Int(RTCPFormat.pictureLoss), words: 3)
         append([header, sender.rawValue, media.rawValue])
-    }
-
-    /// Appends a full intra request (RFC 5104 §4.3.1). Its media source SSRC is 0.
-    public mutating func appendFullIntraRequest(sender: SSRC, request: FullIntraRequest) {
-        let start = begin(
-            RTCPPacketType.payloadFeedback,
-            format: RTCPFormat.fullIntraRequest,
-            sender,
-            SSRC(rawValue: 0)
-        )
-        append([request.ssrc.rawValue, UInt32(request.sequence) << 24])
-        finish(start)
     }
 
     /// Appends generic NACKs for `lost` (RFC 4585 §6.2.1): as many packets as needed, none when `lost` is empty.
@@ -130,47 +115,6 @@ public struct RTCPWriter: Sendable {
         }
         guard let start, let (base, mask) = entry else { return }
         appendNACKEntry(base, mask)
-        finish(start)
-    }
-
-    /// Appends a REMB (draft-alvestrand-rmcat-remb-03 §2.2); sources beyond 255 are left out.
-    /// - Parameter bitrate: bit/s; rounded down to 18 significant bits.
-    public mutating func appendREMB(sender: SSRC, bitrate: UInt64, sources: some Collection<SSRC>) {
-        let start = begin(
-            RTCPPacketType.payloadFeedback,
-            format: RTCPFormat.applicationLayer,
-            sender,
-            SSRC(rawValue: 0)
-        )
-        let exponent = max(0, 64 - bitrate.leadingZeroBitCount - 18)
-        let mantissa = UInt32(truncatingIfNeeded: bitrate >> UInt64(exponent))
-        let listed = sources.prefix(255)
-        bytes.append(bigEndian: RTCPFormat.rembIdentifier)
-        bytes.append(bigEndian: UInt32(listed.count) << 24 | UInt32(exponent) << 18 | mantissa)
-        for source in listed { bytes.append(bigEndian: source.rawValue) }
-        finish(start)
-    }
-
-    /// Appends an extended report with a receiver reference time block (RFC 3611 §4.4).
-    public mutating func appendReceiverReferenceTime(sender: SSRC, ntp: NTPTimestamp) {
-        let start = begin(RTCPPacketType.extendedReport, format: 0, sender)
-        bytes.append(bigEndian: UInt32(ExtendedReportCursor.receiverReferenceTimeType) << 24 | 2)
-        bytes.append(bigEndian: ntp.rawValue)
-        finish(start)
-    }
-
-    /// Appends an extended report with a DLRR block of one sub-block (RFC 3611 §4.5).
-    public mutating func appendDelaySinceLastReceiverReport(
-        sender: SSRC,
-        receiver: SSRC,
-        lastRR: UInt32,
-        delay: UInt32
-    ) {
-        let start = begin(RTCPPacketType.extendedReport, format: 0, sender)
-        bytes.append(bigEndian: UInt32(ExtendedReportCursor.delaySinceLastReceiverReportType) << 24 | 3)
-        bytes.append(bigEndian: receiver.rawValue)
-        bytes.append(bigEndian: lastRR)
-        bytes.append(bigEndian: delay)
         finish(start)
     }
 
@@ -207,12 +151,6 @@ public struct RTCPWriter: Sendable {
         var words = words
         for index in words.indices { words[index] = words[index].bigEndian }
         unsafe withUnsafeBytes(of: words) { unsafe bytes.append(contentsOf: $0) }
-    }
-
-    private mutating func begin(_ type: UInt8, format: Int, _ sender: SSRC) -> Int {
-        let start = bytes.count
-        append([Self.header(type, format: format, words: 1), sender.rawValue])
-        return start
     }
 
     private mutating func begin(_ type: UInt8, format: UInt8, _ sender: SSRC, _ media: SSRC) -> Int {

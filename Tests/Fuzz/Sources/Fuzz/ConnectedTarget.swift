@@ -149,14 +149,13 @@ private final class ConnectedRun {
             payload = [UInt8(sequence >> 8), UInt8(sequence & 0xFF)] + payload
         }
         if flags & 8 != 0 { payload += [UInt8](repeating: 0, count: 3) + [4] }
-        let isOneByte = flags & 16 == 0 && extensions.allSatisfy { (1...16).contains($0.data.count) && $0.id < 15 }
         var packet = makeRTP(
             payloadType: payloadType,
             marker: flags & 32 != 0,
             sequence: sequence,
             timestamp: timestamp,
             ssrc: ssrc,
-            profile: isOneByte ? 0xBEDE : 0x1000,
+            profile: flags & 16 == 0 ? nil : 0x1000,
             extensions: extensions,
             payload: payload
         )
@@ -167,8 +166,9 @@ private final class ConnectedRun {
     private func makeFeedback(_ input: inout FuzzInput) -> [UInt8] {
         let slot = SSRC(rawValue: input.pick(ConnectedMedia.slotSSRCs))
         let source = SSRC(rawValue: input.pick(ConnectedMedia.ssrcs))
-        var writer = RTCPWriter()
+        var datagram: [UInt8] = []
         for _ in 0...input.choice(3) {
+            var writer = RTCPWriter()
             switch input.choice(7) {
             case 0:
                 let newest = SequenceNumber(rawValue: receiver.newest[slot.rawValue] ?? 0)
@@ -176,9 +176,10 @@ private final class ConnectedRun {
                 writer.appendNACK(sender: source, media: slot, lost: lost)
             case 1: writer.appendPictureLoss(sender: source, media: slot)
             case 2:
-                writer.appendFullIntraRequest(
-                    sender: source,
-                    request: FullIntraRequest(ssrc: slot, sequence: input.byte())
+                datagram += RTCPPackets.fullIntraRequest(
+                    sender: source.rawValue,
+                    media: slot.rawValue,
+                    sequence: input.byte()
                 )
             case 3:
                 let block = ReportBlock(
@@ -200,11 +201,14 @@ private final class ConnectedRun {
                     octetCount: 1
                 )
                 writer.appendSenderReport(sender: source, info: info)
-            case 5: writer.appendREMB(sender: source, bitrate: UInt64(input.uint32()) << 24, sources: [slot])
+            case 5:
+                let bitrate = UInt64(input.uint32()) << 24
+                datagram += RTCPPackets.remb(sender: source.rawValue, bitrate: bitrate, sources: [slot.rawValue])
             default: return input.pick(sampleRTCP(media: slot)).bytes
             }
+            datagram += writer.bytes
         }
-        return writer.bytes
+        return datagram
     }
 
     /// Consecutive packets, as in a frame or a talkspurt.
