@@ -7,7 +7,6 @@ internal import COpenSSL
 @unsafe
 struct GCMKey: BitwiseCopyable {
     static let tagBytes = 16
-    static let nonceBytes = 12
 
     /// The key of intel-ipsec-mb, or OpenSSL's context with the key set.
     let context: OpaquePointer

@@ -14,9 +14,6 @@ public enum MediaLinkOpenError: Error, Hashable, Sendable {
 /// before for what comes late, and the next one, whose first authentic datagram makes it the present one.
 @safe
 public struct MediaLinkReceiver: ~Copyable {
-    /// Counters below the newest that are told apart.
-    public static let windowDatagrams: UInt64 = 4_096
-
     private let schedule: MediaLinkKeySchedule
     private let engine: SRTPEngine
     private var previous: MediaLinkKey?

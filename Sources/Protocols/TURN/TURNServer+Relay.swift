@@ -88,7 +88,6 @@ extension TURNServer {
             let peer = path.local.index
             guard peer < allocation.peers.count else { throw .forbiddenPeer }
             guard allocation.isPermitted(peer, at: now) else { throw .noPermission }
-            counters.routesOut &+= 1
             return TURNRoute(
                 client: allocation.client,
                 channel: allocation.channel(of: peer, at: now),
@@ -106,8 +105,6 @@ extension TURNServer {
 public struct TURNRoute: Sendable {
     /// The most bytes that ``frame(_:in:)`` writes before a datagram.
     public static let headerBytesMax = 48
-    /// The most bytes that it writes after it.
-    public static let paddingBytesMax = 3
 
     public let client: NetworkPath
     /// `nil` while no channel is bound.

@@ -78,8 +78,6 @@ public struct TURNCounters: Hashable, Sendable {
     public internal(set) var packetsOut = 0
     /// Binding requests answered to clients that use the server as a STUN server.
     public internal(set) var bindings = 0
-    /// Routes to clients that were looked up, one a run of datagrams.
-    public internal(set) var routesOut = 0
     /// By the reasons' raw values.
     private var dropped: [Int] = Array(repeating: 0, count: TURNDropReason.allCases.count)
 

@@ -115,8 +115,6 @@ package actor SoraConnection {
 
     /// The participant; `nil` without a reservation.
     var participant: ParticipantID? { reservation?.participant }
-    /// The channel that the client asked for.
-    var reservedChannel: ChannelName? { state.channel }
 
     /// The client's network.
     private var network: ClientNetwork { context.clients.network(of: channel) }

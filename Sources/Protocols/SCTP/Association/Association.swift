@@ -227,7 +227,6 @@ public struct Association: ~Copyable, Sendable {
             ),
             to: stream
         )
-        counters.messagesQueued &+= 1
         if phase.sendsData { sender.queued(at: now) }
     }
 

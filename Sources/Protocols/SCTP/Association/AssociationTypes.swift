@@ -101,7 +101,6 @@ public struct AssociationCounters: Hashable, Sendable {
     /// Chunks that were broken, unknown or out of place.
     public internal(set) var glitches: UInt64 = 0
     public internal(set) var messagesReceived: UInt64 = 0
-    public internal(set) var messagesQueued: UInt64 = 0
 
     public init() {}
 }

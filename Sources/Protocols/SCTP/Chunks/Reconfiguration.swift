@@ -109,8 +109,6 @@ struct ReconfigurationResult: RawRepresentable, Hashable, Sendable {
     static let nothingToDo = Self(rawValue: 0)
     static let performed = Self(rawValue: 1)
     static let denied = Self(rawValue: 2)
-    static let wrongStream = Self(rawValue: 3)
-    static let otherInProgress = Self(rawValue: 4)
     static let badSequenceNumber = Self(rawValue: 5)
     static let inProgress = Self(rawValue: 6)
 }

@@ -86,8 +86,6 @@ struct OutstandingChunks: Sendable {
     var isFull: Bool { chunks.count >= Self.countMax }
     var nextTSN: Int64 { firstTSN + Int64(chunks.count) }
     var hasFlight: Bool { flightBytes > 0 }
-    /// When the oldest chunk in flight was sent last.
-    var oldestSentAt: Instant? { chunks.first?.sentAt }
 
     // MARK: - Sending
 
