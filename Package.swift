@@ -498,7 +498,7 @@ let package = Package(
             [
                 "Admission",
                 "Client", "Cluster", "ClusterTestSupport", "CongestionControl", "DTLS", "Forwarding", "Media",
-                "MediaTypes", "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "TURN",
+                "MediaTypes", "Negotiation", "ChannelTypes", "Room", "RoomTestSupport", "SeedSupport", "SRTP", "TURN",
                 "TestSupport", "Base", "Wire",
             ],
             isOptimized: true

@@ -49,15 +49,8 @@ struct ServeCommand: AsyncParsableCommand {
         return groups.reduce(into: [:]) { flags, group in flags.merge(group) { $1 } }
     }
 
-    /// Merges the command line, `environment` and the file that either of them names.
-    func nodeConfiguration(
-        environment: [String: String],
-        machine: Machine
-    ) throws(CommandError) -> NodeConfiguration {
-        try source(environment: environment, machine: machine).read().configuration
-    }
-
-    private func source(environment: [String: String], machine: Machine) -> SettingSource {
+    /// The command line, `environment` and the file that either of them names.
+    func source(environment: [String: String], machine: Machine) -> SettingSource {
         let variable = environment[Setting.fileVariable].flatMap { $0.isEmpty ? nil : $0 }
         return SettingSource(flags: flags, environment: environment, path: config ?? variable, machine: machine)
     }

@@ -361,7 +361,7 @@ import Testing
             queue.add([room], using: &generator, at: Self.start)
             queue.remove(room)
         }
-        #expect(queue.count == 0 && queue.nextDeadline == nil && queue.storedCount < 100)
+        #expect(queue.count == 0 && queue.nextDeadline == nil && queue.rooms.count < 100)
     }
 
     @Test func `a node that the store forgot leaves the view`() throws {

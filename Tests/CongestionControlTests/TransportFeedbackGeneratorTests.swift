@@ -145,7 +145,6 @@ struct TransportFeedbackGeneratorTests {
         receive(&generator, [(5, 700)])
         _ = try drain(&generator, at: Self.start + .milliseconds(700))
         receive(&generator, [(2, 800)])
-        #expect(generator.ignoredCount == 1)
         #expect(generator.nextDeadline == nil)
     }
 
@@ -169,7 +168,6 @@ struct TransportFeedbackGeneratorTests {
             #expect(!found.flatMap(\.arrivals).contains(nil))
             number &+= 997
         }
-        #expect(generator.ignoredCount == 0)
     }
 
     @Test func `the reference time wraps at 24 bits`() throws {
@@ -195,7 +193,6 @@ struct TransportFeedbackGeneratorTests {
         receive(&generator, [(30_000, 0)])
         _ = try drain(&generator, at: Self.start + .milliseconds(100))
         receive(&generator, (0..<100).map { (number: UInt16(10 + $0), milliseconds: 200 + $0) })
-        #expect(generator.ignoredCount == 63)
         let found = try drain(&generator, at: Self.start + .milliseconds(300))
         #expect(found.map(\.base) == [73])
         #expect(found.flatMap(\.arrivals).count == 37)

@@ -333,7 +333,8 @@ private struct Run {
     mutating func checkAll() {
         guard let newest else { return }
         for number in newest - 200...newest { check(number) }
-        if rewriter.segmentCount > RTPRewriter.segmentsMax { fault = "\(rewriter.segmentCount) segments" }
+        let segments = rewriter.earlier.count + (rewriter.currentSegment == nil ? 0 : 1)
+        if segments > RTPRewriter.segmentsMax { fault = "\(segments) segments" }
         guard loss == 0, disorder == 0, let first = sent.keys.min() else { return }
         // Each jump leaves one number unused.
         let unused = newest - first + 1 - Int64(sent.count)

@@ -407,24 +407,24 @@ import Wire
     func `the error for an unreadable file has the reason`(path: String, reason: String) throws {
         let command = try ServeCommand.parse(["--config", path])
         #expect(throws: CommandError.system("\(path) cannot be read: \(reason).")) {
-            _ = try command.nodeConfiguration(environment: [:], machine: Self.machine(1))
+            _ = try command.source(environment: [:], machine: Self.machine(1)).read()
         }
     }
 
     @Test func `the environment can name the file, and the command line overrides it`() throws {
         let command = try ServeCommand.parse([])
         #expect(throws: CommandError.system("/nonexistent/a cannot be read: no such file or directory.")) {
-            _ = try command.nodeConfiguration(
+            _ = try command.source(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
                 machine: Self.machine(1)
-            )
+            ).read()
         }
         let other = try ServeCommand.parse(["--config", "/nonexistent/b"])
         #expect(throws: CommandError.system("/nonexistent/b cannot be read: no such file or directory.")) {
-            _ = try other.nodeConfiguration(
+            _ = try other.source(
                 environment: ["NAGARE_CONFIG": "/nonexistent/a"],
                 machine: Self.machine(1)
-            )
+            ).read()
         }
     }
 

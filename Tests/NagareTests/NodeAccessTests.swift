@@ -19,7 +19,7 @@ import ToolCommands
         }
         let flags = flags.map { $0.replacing("FOLDER", with: folder.path) }
         let command = try ServeCommand.parse(["--dev"] + flags)
-        let configuration = try command.nodeConfiguration(environment: [:], machine: .current)
+        let configuration = try command.source(environment: [:], machine: .current).read().configuration
         return try NodeAccess(configuration, logger: logger)
     }
 

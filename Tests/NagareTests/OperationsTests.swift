@@ -22,7 +22,7 @@ import Web
                 "--otlp-endpoint", "http://127.0.0.1:1", flag, path,
             ]
         )
-        let configuration = try command.nodeConfiguration(environment: [:], machine: .current)
+        let configuration = try command.source(environment: [:], machine: .current).read().configuration
         let access = try NodeAccess(configuration, logger: logger)
         let certificates = try NodeCertificates(configuration)
         // A client that is made and not shut down would trap.

@@ -259,6 +259,6 @@ import Wire
         }
         #expect(world.node.core.counters[DropReason.srtpSourceLimit] == 0)
         #expect(viewer.client?.video?.lost == 0)
-        #expect(try #require(world.nodePeer(viewer)).directory.reporterCount <= 64)
+        #expect(try #require(world.nodePeer(viewer)).directory.reporters.count <= 64)
     }
 }

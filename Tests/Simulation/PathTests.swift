@@ -293,7 +293,11 @@ import Wire
         }
         world.run(for: .milliseconds(200))
         let peer = try #require(world.nodePeer(viewer))
-        #expect(world.node.core.directory.pathCount(of: peer.id) == PeerDirectory.pathsPerPeerMax)
+        let paths = ([viewer.address] + (0..<100).map(address)).map {
+            NetworkPath(socket: SocketIndex(rawValue: 0), remote: $0)
+        }
+        let known = paths.count { world.node.core.directory.peer(over: $0)?.refers(to: peer) == true }
+        #expect(known == PeerDirectory.pathsPerPeerMax)
         #expect(world.nodePath(viewer) == viewer.address)
         world.run(for: .seconds(1))
         #expect(viewer.client?.video?.lost == 0)

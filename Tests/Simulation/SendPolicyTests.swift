@@ -105,7 +105,7 @@ import Wire
         #expect(egress.waiting.count > 30)
         for slot in slots { try world.changeSlots(of: viewer, add: [], remove: [slot.mid]) }
         #expect(egress.waiting.isEmpty)
-        #expect(world.node.core.schedule.waitingPeerCount == 0)
+        #expect(world.node.core.schedule.firstSendDue(at: Instant(nanoseconds: .max)) == nil)
         world.remove(viewer)
         world.remove(publisher)
         world.run(for: .seconds(1))
@@ -117,7 +117,7 @@ import Wire
         let never = world.now + .seconds(3_600)
         peer.setSendPolicy(.deciding { _, _ in .later(never) }, at: world.now)
         world.run(for: .milliseconds(500))
-        #expect(world.node.core.schedule.waitingPeerCount == 1)
+        #expect(world.node.core.schedule.firstSendDue(at: Instant(nanoseconds: .max)) == peer.id)
         world.remove(viewer)
         world.remove(publisher)
         world.run(for: .seconds(1))

@@ -693,3 +693,8 @@ private struct Agenda {
         return first.body
     }
 }
+
+extension MediaClient {
+    /// What the client hears.
+    var audioReceived: StampVerifier? { receivers.first { $0.kind == .audio }?.verifier }
+}

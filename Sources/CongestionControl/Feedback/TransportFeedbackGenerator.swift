@@ -27,8 +27,6 @@ public struct TransportFeedbackGenerator: Sendable {
     }
     /// The most bytes of one feedback packet.
     public let bytesMax: Int
-    /// Arrivals that were ignored: duplicates, and packets from before the window.
-    public private(set) var ignoredCount = 0
 
     /// Arrival times in nanoseconds by sequence number modulo the ring's size, which is a power of two; `missing` for
     /// packets that did not arrive.
@@ -55,13 +53,10 @@ public struct TransportFeedbackGenerator: Sendable {
     /// When to call ``makeFeedback(at:writer:senderSSRC:mediaSSRC:)``; `nil` when there is nothing to report.
     public var nextDeadline: Instant? { deadline }
 
-    /// Records the arrival of a packet. Duplicates are ignored.
+    /// Records the arrival of a packet. Duplicates, and packets from before the window, are ignored.
     public mutating func received(_ number: TransportSequenceNumber, at now: Instant) {
         let sequence = extend(number)
-        guard place(sequence), arrival(sequence) == Self.missing else {
-            ignoredCount &+= 1
-            return
-        }
+        guard place(sequence), arrival(sequence) == Self.missing else { return }
         ring[slot(sequence)] = now.nanoseconds
         unreported = min(unreported, sequence)
         if deadline == nil { deadline = max(now, (lastFeedbackAt ?? now) + interval) }

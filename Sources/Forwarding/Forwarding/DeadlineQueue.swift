@@ -45,13 +45,6 @@ package struct DeadlineQueue {
         }
     }
 
-    /// The peer whose deadline is least, if that has come; it leaves the queue.
-    package mutating func popDue(at now: Instant) -> PeerID? {
-        guard let peer = firstDue(at: now) else { return nil }
-        remove(peer)
-        return peer
-    }
-
     /// The peer whose deadline is least, if that has come. It stays, because to move it is cheaper than to add it again.
     package func firstDue(at now: Instant) -> PeerID? {
         guard let first = heap.first, first.deadline <= now else { return nil }

@@ -20,8 +20,6 @@ final class WorkSchedule {
     /// Serving a peer may make another one dirty, which in turn makes none dirty.
     private static let roundsMax = 3
 
-    /// Peers whose packets wait to leave.
-    var waitingPeerCount: Int { unsafe sendTimes.count }
     var isEmpty: Bool { unsafe deadlines.count == 0 && sendTimes.count == 0 && dirty.isEmpty }
 
     /// When something is due next; at once while a peer is dirty.

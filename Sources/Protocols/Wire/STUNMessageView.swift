@@ -73,8 +73,6 @@ public struct STUNMessageView: ~Escapable {
             Int(bytes.byte(at: $0.lowerBound + 2) & 7) * 100 + Int(bytes.byte(at: $0.lowerBound + 3))
         }
     }
-    /// ERROR-CODE's reason phrase.
-    public var errorReason: String? { text(index.errorCode.map { $0.lowerBound + 4..<$0.upperBound }) }
 
     /// XOR-MAPPED-ADDRESS: the source address of the request, as the peer saw it (RFC 8489 §14.2).
     public var xorMappedAddress: TransportAddress? { index.xorMappedAddress.flatMap { xorAddress(at: $0) } }

@@ -92,7 +92,6 @@ package final class MediaClient {
     private let delays: (video: DelayRecorder?, audio: DelayRecorder?)
 
     package var video: StampVerifier? { receivers.first { $0.kind == .video }?.verifier }
-    package var audioReceived: StampVerifier? { receivers.first { $0.kind == .audio }?.verifier }
     /// The receiver of one m-section.
     package func receiver(_ mid: MID) -> Receiver? { receivers.first { $0.mid == mid } }
     package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.encoder.packetCount) } }

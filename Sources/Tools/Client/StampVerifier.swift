@@ -28,7 +28,7 @@ package struct StampVerifier: Sendable {
     /// One bit for each packet behind `newest`, at its number modulo the size.
     private var seen: ContiguousArray<UInt64> = []
     private var assemblies: ContiguousArray<Assembly?> = []
-    private var lastDecoded: UInt32?
+    package private(set) var newestFrameDecoded: UInt32?
     /// Whether a complete later key frame may be waiting.
     private var mayJump = false
 
@@ -66,7 +66,6 @@ package struct StampVerifier: Sendable {
 
     /// The source that plays, by the number in its stamps.
     package var sourceNumber: UInt32? { source }
-    package var newestFrameDecoded: UInt32? { lastDecoded }
 
     /// Packets of the present source between the first and the newest that have not arrived, ``withheld`` ones included.
     package var lost: Int {
@@ -136,7 +135,7 @@ package struct StampVerifier: Sendable {
         withheld = 0
         seen = ContiguousArray(repeating: 0, count: Self.packetsRemembered / 64)
         assemblies = ContiguousArray(repeating: nil, count: Self.framesRemembered)
-        lastDecoded = nil
+        newestFrameDecoded = nil
         mayJump = false
     }
 
@@ -191,7 +190,7 @@ package struct StampVerifier: Sendable {
     // MARK: Frames
 
     private mutating func assemble(_ stamp: MediaStamp, at now: Instant) {
-        if let lastDecoded, stamp.frame <= lastDecoded { return }
+        if let newestFrameDecoded, stamp.frame <= newestFrameDecoded { return }
         let index = Int(stamp.frame) % Self.framesRemembered
         var assembly = Assembly(frame: stamp.frame, missing: max(stamp.packetsInFrame, 1), isKeyFrame: stamp.isKeyFrame)
         if let present = assemblies[index] {
@@ -210,9 +209,9 @@ package struct StampVerifier: Sendable {
     /// Decodes in order: the next frame, or a key frame further on when the next is missing.
     private mutating func decode(at now: Instant) {
         while true {
-            if let lastDecoded, lastDecoded < .max,
-                let next = assemblies[Int(lastDecoded + 1) % Self.framesRemembered],
-                next.frame == lastDecoded + 1, next.missing == 0
+            if let newestFrameDecoded, newestFrameDecoded < .max,
+                let next = assemblies[Int(newestFrameDecoded + 1) % Self.framesRemembered],
+                next.frame == newestFrameDecoded + 1, next.missing == 0
             {
                 decoded(next, at: now)
                 continue
@@ -229,7 +228,7 @@ package struct StampVerifier: Sendable {
     private var nextKeyFrame: Assembly? {
         var found: Assembly?
         for case let assembly? in assemblies
-        where assembly.isKeyFrame && assembly.missing == 0 && lastDecoded.map({ assembly.frame > $0 }) ?? true {
+        where assembly.isKeyFrame && assembly.missing == 0 && newestFrameDecoded.map({ assembly.frame > $0 }) ?? true {
             if found.map({ assembly.frame < $0.frame }) ?? true { found = assembly }
         }
         return found
@@ -237,7 +236,7 @@ package struct StampVerifier: Sendable {
 
     private mutating func decoded(_ assembly: Assembly, at now: Instant) {
         assemblies[Int(assembly.frame) % Self.framesRemembered] = nil
-        lastDecoded = assembly.frame
+        newestFrameDecoded = assembly.frame
         framesDecoded += 1
         if assembly.isKeyFrame { keyFramesDecoded += 1 }
         if let lastDecodedAt { noteGap(now - lastDecodedAt) }

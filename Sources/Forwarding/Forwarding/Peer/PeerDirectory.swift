@@ -77,9 +77,6 @@ final class PeerDirectory {
 
     private func peerThatChecks(_ path: NetworkPath) -> Peer? { byPath[path]?.object ?? controllingPairs[path] }
 
-    /// The validated pairs of a peer.
-    func pathCount(of id: PeerID) -> Int { entries[id]?.paths.count ?? 0 }
-
     // MARK: - Changes
 
     func add(_ peer: Peer, usernameFragment: String) {

@@ -35,7 +35,7 @@ package final class PeerTransport {
     private let engine: SRTPEngine
     private var handshake: DTLSHandshake
     /// The handshake's connection.
-    private let connection: DTLSConnection
+    let connection: DTLSConnection
     /// The data channels; `nil` when none were negotiated.
     let data: PeerDataBox?
     private var srtp: (any SRTPTransform)? { didSet { receiver = srtp?.receiver } }
@@ -280,12 +280,6 @@ package final class PeerTransport {
             guard connection.send(packet, at: now) else { return }
             connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
         }
-    }
-
-    /// Sends one record of application data as it is: what tests of hostile clients send.
-    package func sendRecord(_ bytes: [UInt8], at now: Instant, into batch: DatagramBatch) {
-        guard let path = selectedPath, connection.send(unsafe bytes.span.bytes, at: now) else { return }
-        connection.drainOutput { egress.sendDTLS($0, over: path, into: batch) }
     }
 
     // MARK: - SRTP

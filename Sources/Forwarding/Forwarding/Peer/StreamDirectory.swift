@@ -23,7 +23,7 @@ struct StreamDirectory {
     /// SSRCs of tracks that were removed, oldest first: their last packets may still be under way.
     private var ended: ContiguousArray<SSRC> = []
     /// SSRCs that send RTCP and no media, and when each did last.
-    private var reporters: [(ssrc: SSRC, receivedAt: Instant)] = []
+    private(set) var reporters: [(ssrc: SSRC, receivedAt: Instant)] = []
     /// The newest of them. Its time is kept here, where it is in the cache.
     private var newestReporter: (ssrc: SSRC, receivedAt: Instant)?
 
@@ -75,9 +75,6 @@ struct StreamDirectory {
     }
 
     func hasEnded(_ ssrc: SSRC) -> Bool { ended.contains(ssrc) }
-
-    /// SSRCs that only report.
-    var reporterCount: Int { reporters.count }
 
     // MARK: - SSRCs that only report
     //

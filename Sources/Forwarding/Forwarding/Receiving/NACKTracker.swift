@@ -16,14 +16,14 @@ package struct NACKTracker: Sendable {
 
     package enum Outcome: Equatable, Sendable { case inOrder, late, recovered, gapTooWide }
 
-    private struct Missing: Sendable {
+    struct Missing: Sendable {
         var sequence: ExtendedSequenceNumber
         var nextRequestAt: Instant
         var lastRequestAt: Instant?
         var attempts = 0
     }
 
-    private var missing: ContiguousArray<Missing> = []
+    private(set) var missing: ContiguousArray<Missing> = []
     private var newest: ExtendedSequenceNumber?
     /// The oldest packet of the stream that arrived.
     private var oldest: ExtendedSequenceNumber?
@@ -33,8 +33,6 @@ package struct NACKTracker: Sendable {
     private var roundTrip = Interval.milliseconds(80)
 
     package init() {}
-
-    package var missingCount: Int { missing.count }
 
     /// When `takeRequests` is due; `nil` while nothing is missing.
     package var nextDeadline: Instant? { missing.min { $0.nextRequestAt < $1.nextRequestAt }?.nextRequestAt }

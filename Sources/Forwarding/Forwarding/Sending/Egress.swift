@@ -13,7 +13,7 @@ package final class Egress {
     let state: UnsafeMutablePointer<EgressState>
     private let slab: StateSlab<EgressState>
     /// Encrypts RTCP; `nil` unless the peer is connected.
-    private var transform: (any SRTPTransform)?
+    private(set) var transform: (any SRTPTransform)?
     /// Decides when packets leave.
     var policy = SendPolicy.immediate { didSet { noteMode() } }
     /// The packets that may not leave yet.
@@ -47,8 +47,6 @@ package final class Egress {
     }
     /// The number that the next numbered packet takes.
     package var nextTransportSequence: UInt16 { unsafe state.pointee.sentPackets.next }
-    /// UDP payload bytes of all datagrams that left without a transport-wide sequence number.
-    package var unnumberedBytes: UInt64 { unsafe state.pointee.unnumberedBytes }
 
     /// Keeps a record of what is sent. To be called once a slot that numbers its packets is added.
     func recordSentPackets() { unsafe state.pointee.sentPackets.isRecording = true }
@@ -166,43 +164,18 @@ package final class Egress {
     /// - Returns: whether it was put into the batch.
     @discardableResult
     package func sendRTCP(_ packet: [UInt8], into batch: DatagramBatch) -> Bool {
-        send(packet, into: batch) { transform, slot, length in
-            try? transform.protectRTCP(&slot, length: length)
-        }
-    }
-
-    /// Encrypts and sends one whole RTP packet as it is, without a number of its own: what tests of hostile clients send.
-    /// - Returns: whether it was put into the batch.
-    @discardableResult
-    package func sendRTP(_ packet: [UInt8], into batch: DatagramBatch) -> Bool {
-        send(packet, into: batch) { transform, slot, length in
-            try? transform.protectRTP(&slot, length: length)
-        }
-    }
-
-    private func send(
-        _ packet: [UInt8],
-        into batch: DatagramBatch,
-        _ protect: (any SRTPTransform, inout MutableRawSpan, Int) -> Int?
-    ) -> Bool {
         guard let transform, unsafe state.pointee.isSendable else { return false }
-        var sent = 0
-        let isAppended = unsafe batch.append(to: state.pointee.path) { slot in
+        return unsafe batch.append(to: state.pointee.path) { slot in
             guard packet.count + SRTPLimits.overheadBytesMax <= slot.byteCount else { return nil }
             slot.store(unsafe packet.span.bytes, at: 0)
-            guard let length = protect(transform, &slot, packet.count) else { return nil }
-            sent = length
-            return length
+            return try? transform.protectRTCP(&slot, length: packet.count)
         }
-        if isAppended { unsafe state.pointee.unnumberedBytes &+= UInt64(sent) }
-        return isAppended
     }
 
     /// Sends one DTLS datagram as it is. It never waits.
     /// - Parameter path: the pair that the handshake runs over, which need not be selected yet.
     func sendDTLS(_ datagram: RawSpan, over path: NetworkPath, into batch: DatagramBatch) {
-        guard batch.append(to: path, copying: datagram) else { return }
-        unsafe state.pointee.unnumberedBytes &+= UInt64(datagram.byteCount)
+        batch.append(to: path, copying: datagram)
     }
 }
 
@@ -226,8 +199,6 @@ struct EgressState {
     var sentPackets: SentPacketRing
     /// The same packets by stream and RTP sequence number, of a peer that reports on them so, or to which they may leave again.
     var sentIndex = SentPacketIndex()
-    /// UDP payload bytes of everything that left without such a number.
-    var unnumberedBytes: UInt64 = 0
 
     init(sentPackets: SentPacketRing) { self.sentPackets = sentPackets }
 
@@ -319,7 +290,6 @@ struct EgressState {
     ) {
         guard numbering != .none, repeated == nil else {
             if let repeated { sentPackets.repeated(repeated) }
-            unnumberedBytes &+= UInt64(truncatingIfNeeded: length)
             return
         }
         sentPackets.record(

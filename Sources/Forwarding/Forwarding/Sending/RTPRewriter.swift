@@ -152,7 +152,7 @@ package struct RTPRewriter: Sendable {
     /// The newest segment, apart from the others because nearly every packet belongs to it.
     package private(set) var currentSegment: Segment?
     /// The ones before it, oldest first. It grows as packets are left out, up to `segmentsMax`.
-    private var earlier: ContiguousArray<Segment> = []
+    private(set) var earlier: ContiguousArray<Segment> = []
     private var output: Output?
     /// The outgoing template identifier behind those of the newest dependency structure, modulo 64; `nil` before the first one.
     private var nextTemplateID: UInt8?
@@ -176,8 +176,6 @@ package struct RTPRewriter: Sendable {
 
     /// The stream that plays now.
     package var currentStream: StreamID? { currentSegment?.stream }
-    /// What it remembers of the mapping, at most `segmentsMax`.
-    var segmentCount: Int { earlier.count + (currentSegment == nil ? 0 : 1) }
     /// The newest sequence number sent; `nil` before the first packet.
     package var newestSequence: ExtendedSequenceNumber? { output?.sequence }
     /// The timestamp of that packet, and when it was sent.

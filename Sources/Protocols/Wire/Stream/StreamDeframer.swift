@@ -57,8 +57,6 @@ public struct StreamDeframer: Sendable {
     /// Bytes of padding that have not arrived yet.
     private var padding = 0
     private var failure: StreamFramingError?
-    /// Frames without content, which keep a connection open (RFC 4571 §2).
-    public private(set) var emptyFrames = 0
 
     public init(_ framing: StreamFraming) { self.framing = framing }
 
@@ -154,10 +152,7 @@ public struct StreamDeframer: Sendable {
 
     private mutating func deliver(_ packet: RawSpan, _ frame: Frame, _ receive: (RawSpan) -> Void) {
         padding = frame.padding
-        guard packet.byteCount > 0 else {
-            emptyFrames &+= 1
-            return
-        }
-        receive(packet)
+        // Frames without content keep a connection open (RFC 4571 §2).
+        if packet.byteCount > 0 { receive(packet) }
     }
 }

@@ -9,8 +9,8 @@ struct AttachQueue: Hashable, Sendable {
     /// Channels are attached in batches, one in this time.
     static let batchInterval = Interval.milliseconds(100)
 
-    /// In the reverse order of attaching.
-    private var rooms: [ChannelName] = []
+    /// In the reverse order of attaching; with rooms that ended and are not removed yet.
+    private(set) var rooms: [ChannelName] = []
     private var queued: Set<ChannelName> = []
     private var nextBatch: Instant?
     private var batchCount = 1
@@ -18,8 +18,6 @@ struct AttachQueue: Hashable, Sendable {
     private var batchRest = 1
 
     var count: Int { queued.count }
-    /// With rooms that ended and are not removed yet.
-    var storedCount: Int { rooms.count }
     var nextDeadline: Instant? { queued.isEmpty ? nil : nextBatch }
 
     /// Adds rooms at random places, because nodes that share rooms should not attach them in the same order. All that are

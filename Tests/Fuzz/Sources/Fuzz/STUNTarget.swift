@@ -35,7 +35,7 @@ private func rebuild(_ message: borrowing STUNMessageView, key: [UInt8]) -> [UIn
     if let tieBreaker = message.iceControlling { builder.append(.iceControlling, tieBreaker) }
     if let tieBreaker = message.iceControlled { builder.append(.iceControlled, tieBreaker) }
     if let address = message.xorMappedAddress { builder.appendXORMappedAddress(address) }
-    if let code = message.errorCode { builder.appendErrorCode(code, reason: message.errorReason ?? "") }
+    if let code = message.errorCode { builder.appendErrorCode(code, reason: message.software ?? "") }
     builder.appendMessageIntegrity(key: key)
     builder.appendFingerprint()
     return builder.bytes
