@@ -1,4 +1,5 @@
 import Glibc
+import Wire
 
 /// One fuzz target, selected by its name in `FUZZ_TARGET`.
 struct FuzzTarget: Sendable {

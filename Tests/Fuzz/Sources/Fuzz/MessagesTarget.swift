@@ -1,4 +1,5 @@
 import Negotiation
+import Wire
 
 @testable import Access
 @testable import Ayame

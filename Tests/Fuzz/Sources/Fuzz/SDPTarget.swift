@@ -1,3 +1,4 @@
+import Base
 import DTLS
 import MediaTypes
 import Negotiation

@@ -1,4 +1,6 @@
+import Base
 import SRTP
+import TestSupport
 import Wire
 
 /// Forged and protected packets through every backend: all backends must send the same bytes and return the same

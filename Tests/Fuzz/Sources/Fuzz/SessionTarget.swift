@@ -1,3 +1,4 @@
+import Base
 import MediaTypes
 import Negotiation
 import Wire
