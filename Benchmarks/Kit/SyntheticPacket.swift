@@ -1,4 +1,4 @@
-package import Base
+internal import Base
 package import Wire
 
 /// Makes the RTP packets of a VP8 publisher as a browser sends them: MID, send time and transport-wide number in one

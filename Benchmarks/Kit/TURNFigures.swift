@@ -2,6 +2,7 @@ internal import Counters
 internal import DTLS
 internal import MediaTypes
 internal import SRTP
+internal import Wire
 
 /// What clients over TURN and TCP cost and get.
 package enum TURNFigures {

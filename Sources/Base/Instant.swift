@@ -5,7 +5,7 @@ public struct Interval: Hashable, Comparable, Sendable, Codable, BitwiseCopyable
     public var nanoseconds: Int64
     public init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
-    public static let zero = Interval(nanoseconds: 0)
+    public static var zero: Interval { Interval(nanoseconds: 0) }
     public static func nanoseconds(_ count: Int) -> Self { Self(nanoseconds: Int64(count)) }
     public static func microseconds(_ count: Int) -> Self { Self(nanoseconds: Int64(count) &* 1_000) }
     public static func milliseconds(_ count: Int) -> Self { Self(nanoseconds: Int64(count) &* 1_000_000) }

@@ -1,8 +1,8 @@
 /// SHA-1 (FIPS 180-4 §6.1), which MESSAGE-INTEGRITY of STUN requires (RFC 8489 §14.5). Incremental, without allocation.
 /// Only for HMAC: SHA-1 is no longer collision resistant.
 package struct SHA1: Sendable {
-    package static let digestBytes = 20
-    package static let blockBytes = 64
+    package static var digestBytes: Int { 20 }
+    package static var blockBytes: Int { 64 }
 
     private var state: [5 of UInt32] = [0x6745_2301, 0xEFCD_AB89, 0x98BA_DCFE, 0x1032_5476, 0xC3D2_E1F0]
     private var pending: [64 of UInt8] = .init(repeating: 0)
