@@ -31,11 +31,16 @@ package enum StoreIncident: String, CaseIterable, Hashable, Sendable {
 
 /// How often each ``StoreIncident`` began, since the start.
 package final class StoreIncidents: Sendable {
-    private let counts = Mutex<[StoreIncident: UInt64]>([:])
+    private final class Count: Sendable {
+        let value = Atomic<UInt64>(0)
+    }
+    private let counts = Dictionary(uniqueKeysWithValues: StoreIncident.allCases.map { ($0, Count()) })
 
     package init() {}
 
-    func note(_ incident: StoreIncident) { counts.withLock { $0[incident, default: 0] += 1 } }
+    func note(_ incident: StoreIncident) { counts[incident]?.value.wrappingAdd(1, ordering: .relaxed) }
 
-    package func count(of incident: StoreIncident) -> UInt64 { counts.withLock { $0[incident] ?? 0 } }
+    package func count(of incident: StoreIncident) -> UInt64 {
+        counts[incident]?.value.load(ordering: .relaxed) ?? 0
+    }
 }
