@@ -1,3 +1,4 @@
+import Base
 import EventLoop
 import Logging
 import Media
@@ -51,9 +52,9 @@ struct LoopWatch: Service {
     }
 
     /// The names of the loops that serve nobody: the process has to be restarted.
-    var stalledLoops: [String] { turns.stalled(at: .now) }
+    var stalledLoops: [String] { turns.stalled(at: EventLoop.now()) }
     /// The names of the loops whose clients wait too long, those that serve nobody included: newcomers are better off elsewhere.
-    var lateLoops: [String] { turns.late(at: .now) }
+    var lateLoops: [String] { turns.late(at: EventLoop.now()) }
 
     /// Tells the service manager that the node accepts clients.
     func ready() { serviceManager?.notify(.ready) }
@@ -62,10 +63,10 @@ struct LoopWatch: Service {
         await cancelWhenGracefulShutdown {
             var logged: [String] = []
             while (try? await Task.sleep(for: .seconds(1))) != nil {
-                for (index, probe) in probes.enumerated() where turns.ask(index, at: .now) {
+                for (index, probe) in probes.enumerated() where turns.ask(index, at: EventLoop.now()) {
                     // Nobody waits for a loop that hangs.
                     Task {
-                        await probe { turns.moved(index, at: .now) }
+                        await probe { turns.moved(index, at: EventLoop.now()) }
                         turns.turned(index)
                     }
                 }
@@ -107,44 +108,46 @@ private actor LoopProbe {
 /// Which loops owe a turn, and since when. Each owes one at most.
 final class LoopTurns: Sendable {
     /// A loop that gets no further for so long has stalled, and one that owes a turn for so long is late.
-    static let patience = Duration.seconds(5)
+    static let patience = Interval.seconds(5)
+    /// When a loop was asked that owes no turn: later than any instant.
+    private static let never = Int64.max
 
-    private struct Turn {
-        let askedAt: ContinuousClock.Instant
+    /// Of one loop, in nanoseconds.
+    private final class Turn: Sendable {
+        let askedAt = Atomic(never)
         /// When a part of it was done last. A loop with much to do moves on, a hung one does not.
-        var movedAt: ContinuousClock.Instant
+        let movedAt = Atomic(never)
     }
 
-    private let names: [String]
-    private let turns: Mutex<[Turn?]>
+    private let turns: [(name: String, turn: Turn)]
 
-    init(names: [String]) {
-        self.names = names
-        turns = Mutex(Array(repeating: nil, count: names.count))
-    }
+    init(names: [String]) { turns = names.map { ($0, Turn()) } }
 
     /// Returns whether to ask the loop for a turn: not while it owes one.
-    func ask(_ index: Int, at now: ContinuousClock.Instant) -> Bool {
-        turns.withLock { turns in
-            guard turns[index] == nil else { return false }
-            turns[index] = Turn(askedAt: now, movedAt: now)
-            return true
-        }
+    func ask(_ index: Int, at now: Instant) -> Bool {
+        let turn = turns[index].turn
+        guard turn.askedAt.load(ordering: .acquiring) == Self.never else { return false }
+        turn.movedAt.store(now.nanoseconds, ordering: .relaxed)
+        turn.askedAt.store(now.nanoseconds, ordering: .releasing)
+        return true
     }
 
     /// A part of the turn is done.
-    func moved(_ index: Int, at now: ContinuousClock.Instant) { turns.withLock { $0[index]?.movedAt = now } }
+    func moved(_ index: Int, at now: Instant) { turns[index].turn.movedAt.store(now.nanoseconds, ordering: .relaxed) }
 
-    func turned(_ index: Int) { turns.withLock { $0[index] = nil } }
+    func turned(_ index: Int) { turns[index].turn.askedAt.store(Self.never, ordering: .releasing) }
 
     /// The names of the loops that got no further for too long.
-    func stalled(at now: ContinuousClock.Instant) -> [String] { names { now - $0.movedAt > Self.patience } }
+    func stalled(at now: Instant) -> [String] {
+        names { Self.isOver($0.askedAt, at: now) && Self.isOver($0.movedAt, at: now) }
+    }
 
     /// The names of the loops that owe a turn for too long.
-    func late(at now: ContinuousClock.Instant) -> [String] { names { now - $0.askedAt > Self.patience } }
+    func late(at now: Instant) -> [String] { names { Self.isOver($0.askedAt, at: now) } }
 
-    private func names(where isBad: (Turn) -> Bool) -> [String] {
-        let turns = turns.withLock(\.self)
-        return zip(names, turns).filter { _, turn in turn.map(isBad) ?? false }.map(\.0)
+    private static func isOver(_ start: borrowing Atomic<Int64>, at now: Instant) -> Bool {
+        now - Instant(nanoseconds: start.load(ordering: .acquiring)) > patience
     }
+
+    private func names(where isBad: (Turn) -> Bool) -> [String] { turns.filter { isBad($0.turn) }.map(\.name) }
 }

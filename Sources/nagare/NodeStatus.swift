@@ -1,32 +1,26 @@
+import Base
 import Synchronization
 
 /// Which listeners are up, for the node's state and the line that announces readiness.
 final class NodeStatus: Sendable {
-    private struct State {
-        /// The number of listeners that do not accept yet.
-        var awaited: Int
-        var pagePort: Int?
-        var readySince: ContinuousClock.Instant?
-    }
-    private let state: Mutex<State>
+    /// The number of listeners that do not accept yet.
+    private let awaited: Atomic<Int>
+    /// 0 before the public listener accepts.
+    private let pagePort = Atomic<Int>(0)
+    private let readySince = Replaceable<ContinuousClock.Instant?>(nil)
 
-    init(listeners: Int) { state = Mutex(State(awaited: listeners)) }
+    init(listeners: Int) { awaited = Atomic(listeners) }
 
     /// Records that a listener accepts. Returns the page's port when all do, once.
-    func listening(pagePort: Int? = nil) -> Int? {
-        state.withLock { state in
-            state.awaited -= 1
-            if let pagePort { state.pagePort = pagePort }
-            guard state.awaited == 0 else { return nil }
-            state.readySince = .now
-            return state.pagePort
-        }
+    func listening(pagePort port: Int? = nil) -> Int? {
+        if let port { pagePort.store(port, ordering: .relaxed) }
+        guard awaited.wrappingSubtract(1, ordering: .acquiringAndReleasing).newValue == 0 else { return nil }
+        readySince.current = .now
+        return pagePort.load(ordering: .relaxed)
     }
 
     /// Whether all listeners accept.
-    var hasStarted: Bool { state.withLock { $0.readySince != nil } }
+    var hasStarted: Bool { readySince.current != nil }
 
-    var uptimeSeconds: Double {
-        state.withLock { state in state.readySince.map { $0.duration(to: .now) / .seconds(1) } ?? 0 }
-    }
+    var uptimeSeconds: Double { readySince.current.map { $0.duration(to: .now) / .seconds(1) } ?? 0 }
 }

@@ -43,8 +43,6 @@ enum SharedState {
         "Signaling/Webhooks/WebhookDeliverer.swift": (2, "the queue of events, and counts"),
         "Tools/ImpairmentProxy/MediaPorts.swift": (1, "the addresses behind ports"),
         "nagare/Configuration/ConfigurationLayer.swift": (1, "keys that a library's closure lists"),
-        "nagare/LoopWatch.swift": (1, "when loops answered last"),
-        "nagare/NodeStatus.swift": (1, "which listeners are up"),
     ]
 
     /// Files with types that are `@unchecked Sendable`, how many, and why each is sound.
