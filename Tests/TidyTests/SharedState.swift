@@ -26,14 +26,12 @@ enum SharedState {
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
         "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),
         "Signaling/Ayame/AyameRooms.swift": (1, "the table of rooms of two"),
-        "Signaling/Web/Cluster/JoinLimiter.swift": (1, "a token bucket of all connections"),
         "Signaling/Operators/Drain/NodeDrain.swift": (1, "the progress of a drain, for readers"),
         "Signaling/Web/Clients/ClientAddresses.swift": (
             2, "addresses that proxies named, and counts of networks"
         ),
         "Signaling/Web/Clients/WaitingBudget.swift": (1, "counts of bytes that wait, of all connections"),
         "Signaling/Web/Clients/RateLimiter.swift": (1, "token buckets of networks"),
-        "Signaling/Operators/AdminAccess.swift": (1, "a token bucket of failed tokens"),
         "Signaling/Web/FairWorkQueue.swift": (1, "a queue of jobs"),
         "Signaling/Web/Tracing/JoinTrace.swift": (1, "what a trace has seen, between a request and reports"),
         "Signaling/Web/Tracing/JoinTracer.swift": (1, "the table of joins under way"),

@@ -1,26 +1,22 @@
 import Access
 import Base
 import HTTPTypes
-import Synchronization
 import Web
 
 /// Decides who may use the APIs of the admin listener, and how often.
-final class AdminAccess: Sendable {
+actor AdminAccess {
     /// Requests with a valid token: as many as the reference service permits to an account, with a burst for scripts.
     private static let calls = TokenRate(100, burst: 1_000)
     /// Requests without one, so that a token cannot be guessed.
     private static let failures = TokenRate(20, burst: 500)
 
-    private struct State {
-        var calls = TokenBucket(AdminAccess.calls)
-        /// With the token for reading, so that a dashboard does not keep operators from acting.
-        var reads = TokenBucket(AdminAccess.calls)
-        var failures = TokenBucket(AdminAccess.failures)
-    }
+    private var calls = TokenBucket(AdminAccess.calls)
+    /// With the token for reading, so that a dashboard does not keep operators from acting.
+    private var reads = TokenBucket(AdminAccess.calls)
+    private var failures = TokenBucket(AdminAccess.failures)
     private let token: @Sendable () -> String?
     private let readToken: @Sendable () -> String?
     private let isLoopback: Bool
-    private let state = Mutex(State())
 
     /// - Parameters:
     ///   - token: The Bearer token of operators, evaluated at each request; `nil` without one.
@@ -37,10 +33,10 @@ final class AdminAccess: Sendable {
     }
 
     /// Whether a token is configured.
-    var hasToken: Bool { token() != nil }
+    private nonisolated var hasToken: Bool { token() != nil }
 
     /// By what a request is permitted; `nil` for one without a configured token.
-    func credential(of headers: HTTPFields) -> OperatorCredential? {
+    nonisolated func credential(of headers: HTTPFields) -> OperatorCredential? {
         guard let operating = token() else { return OperatorCredential.none }
         guard let token = bearerToken(headers[.authorization]).map({ Array($0.utf8) }) else { return nil }
         if StaticTokenAuthorizer.isEqual(token, Array(operating.utf8)) { return .adminToken }
@@ -66,10 +62,14 @@ final class AdminAccess: Sendable {
         }
         let credential = credential(of: headers)
         let isPermitted = isPublic || credential != nil
-        let wait = state.withLock { state in
-            guard isPermitted else { return state.failures.takeOrWait(at: now) }
-            return credential == .readToken ? state.reads.takeOrWait(at: now) : state.calls.takeOrWait(at: now)
-        }
+        let wait =
+            if !isPermitted {
+                failures.takeOrWait(at: now)
+            } else if credential == .readToken {
+                reads.takeOrWait(at: now)
+            } else {
+                calls.takeOrWait(at: now)
+            }
         if let wait {
             return Problem(
                 .tooManyRequests,

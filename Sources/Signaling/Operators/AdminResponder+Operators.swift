@@ -34,7 +34,7 @@ extension AdminResponder {
             try OperatorsAPI.operation(request.method, Array(target.segments.dropFirst()))
         }
         let wanted = try? found.get().operation
-        let refusal = access.refusal(
+        let refusal = await access.refusal(
             request.headers,
             role: wanted?.role ?? .read,
             isPublic: wanted?.isPublic ?? false,

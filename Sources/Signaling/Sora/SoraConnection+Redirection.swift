@@ -29,7 +29,7 @@ extension SoraConnection {
     /// - Returns: `nil` to go on.
     func crowding(_ request: JoinRequest, isRedirected: Bool) async -> Crowding? {
         guard let joins = context.joins, !context.directory.refusesJoins(to: request.channel),
-            !hasPlace(request.resumeToken), !joins.take()
+            !hasPlace(request.resumeToken), await !joins.take()
         else { return nil }
         guard !isRedirected, let cluster = context.cluster,
             let address = await cluster.redirect(

@@ -300,8 +300,7 @@ package actor SoraConnection {
     private func activate(_ outcome: OfferedDescription.Outcome) async {
         guard let reservation else { return }
         let mids = outcome.receive.map(\.mid) + outcome.added.map(\.parameters.mid)
-        context.joins?.began()
-        defer { context.joins?.ended() }
+        await context.joins?.began()
         do throws(RoomError) {
             _ = try await context.directory.activate(
                 reservation,
@@ -316,6 +315,7 @@ package actor SoraConnection {
         } catch {
             perform(state.refused(error, at: DeadlineTimer.now))
         }
+        await context.joins?.ended()
     }
 
     private func changeSlots(added: [SlotAssignment], removed: [MID]) async {

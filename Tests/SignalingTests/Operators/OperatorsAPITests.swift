@@ -468,9 +468,11 @@ import Testing
         let access = AdminAccess(token: OperatorsBench.token, isLoopback: true)
         let now = Instant(nanoseconds: 1_000_000_000)
         var kinds: [Problem.Kind?] = []
-        for _ in 0...500 { kinds.append(access.refusal([:], role: .read, at: now)?.kind) }
+        for _ in 0...500 { kinds.append(await access.refusal([:], role: .read, at: now)?.kind) }
         #expect(Set(kinds.dropLast()) == [.unauthenticated] && kinds.last == .tooManyRequests)
-        #expect(access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], role: .operate, at: now) == nil)
+        #expect(
+            await access.refusal([.authorization: "Bearer \(OperatorsBench.token)"], role: .operate, at: now) == nil
+        )
     }
 
     // MARK: Reload

@@ -33,8 +33,8 @@ extension PublicResponder {
     /// Counts an admitted newcomer, unless the rooms refuse it anyway. Others could use up the places of those who may join.
     /// - Throws: 503 when too many join at once, with a random `Retry-After` of 1 to 5 seconds, so that clients that were
     ///   refused together return apart.
-    func limitJoins(to channel: ChannelName) throws(HTTPFailure) {
-        guard let joins, !directory.refusesJoins(to: channel), !joins.take() else { return }
+    func limitJoins(to channel: ChannelName) async throws(HTTPFailure) {
+        guard let joins, !directory.refusesJoins(to: channel), await !joins.take() else { return }
         throw HTTPFailure(
             .serviceUnavailable,
             "Too many clients join at once; connect again in a moment.",

@@ -40,7 +40,7 @@ extension PublicResponder {
             trace
         )
         try offer.check(grants.permissions)
-        try limitJoins(to: channel)
+        try await limitJoins(to: channel)
         endpoint.apply(to: &join)
         if endpoint.role.publishes {
             // A signed URL is for one stream. Without a user, another publisher at it is the same publisher.
@@ -51,8 +51,7 @@ extension PublicResponder {
         let reservation = try await directory.reserve(join)
         trace?.reserved(reservation.participant, session: reservation.channelSession)
         let answered = offer.answer(reservation, grants, acceptsData: configuration.sora.offersDataChannels)
-        joins?.began()
-        defer { joins?.ended() }
+        await joins?.began()
         do throws(RoomError) {
             let session = try await directory.activate(
                 reservation,
@@ -65,10 +64,12 @@ extension PublicResponder {
                 owner: credential?.ownerProof,
                 endpointPath: path
             )
+            await joins?.ended()
             statistics.answered(after: DeadlineTimer.now - offeredAt)
             return created(reservation, session, answer: answered.answer)
         } catch {
             await directory.cancel(reservation)
+            await joins?.ended()
             throw error
         }
     }

@@ -1,5 +1,4 @@
 package import Base
-import Synchronization
 
 /// Admits newcomers at half the rate at which the node can serve them, so that the clients of a node that died do not end the
 /// calls of the node that they come to. Sans-IO: instants in, decisions out.
@@ -86,8 +85,8 @@ struct JoinLimiter: Sendable {
 }
 
 /// The ``JoinLimiter`` of a node, for all its protocols.
-package final class JoinGate: Sendable {
-    private let limiter: Mutex<JoinLimiter>
+package actor JoinGate {
+    private var limiter: JoinLimiter
     private let statistics: SignalingStatistics
     private let now: @Sendable () -> Instant
 
@@ -99,27 +98,19 @@ package final class JoinGate: Sendable {
         statistics: SignalingStatistics,
         now: @escaping @Sendable () -> Instant
     ) {
-        limiter = Mutex(JoinLimiter(loops: loops, at: now()))
+        limiter = JoinLimiter(loops: loops, at: now())
         self.statistics = statistics
         self.now = now
     }
 
     /// Whether a newcomer may join now.
     package func take() -> Bool {
-        let now = now()
-        let isAdmitted = limiter.withLock { $0.take(at: now) }
+        let isAdmitted = limiter.take(at: now())
         if !isAdmitted { statistics.refused(.joinRate) }
         return isAdmitted
     }
 
     /// The media of a newcomer is being set up. ``ended()`` follows.
-    package func began() {
-        let now = now()
-        limiter.withLock { $0.began(at: now) }
-    }
-
-    package func ended() {
-        let now = now()
-        limiter.withLock { $0.ended(at: now) }
-    }
+    package func began() { limiter.began(at: now()) }
+    package func ended() { limiter.ended(at: now()) }
 }
