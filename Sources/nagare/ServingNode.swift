@@ -77,7 +77,7 @@ struct ServingNode: Sendable {
             SignalTarget.Actions(
                 drain: drain,
                 shutDown: {
-                    drain.stop()
+                    await drain.stop()
                     await group.triggerGracefulShutdown()
                 },
                 abandon: {
@@ -207,7 +207,7 @@ struct ServingNode: Sendable {
         return ClusterService(
             cluster: cluster,
             directory: directory,
-            state: { drain.state },
+            state: { await drain.state },
             onTick: { await loops.renewRemoteTracks() },
             onLeft: { run in Task { await loops.remoteNodeLeft(run) } },
             relay: CallObserver(
@@ -252,7 +252,7 @@ struct ServingNode: Sendable {
         guard late.isEmpty else {
             return "takes no new clients: they would wait for more than 5 s at \(late.joined(separator: " "))"
         }
-        switch drain.state {
+        switch await drain.state {
         case .starting: return "takes no new clients: it starts, and not all listeners are up"
         case .draining: return "takes no new clients: it drains"
         case .stopping: return "takes no new clients: it stops"

@@ -107,7 +107,7 @@ actor SignalTarget {
     func drain(for time: Interval) async {
         guard let drain = actions?.drain, !hasBegun else { return }
         do throws(DrainFailure) {
-            try drain.start(DrainRequest(by: .shutdown, deadline: time, admission: .zero))
+            try await drain.start(DrainRequest(by: .shutdown, deadline: time, admission: .zero))
         } catch { return }
         while !hasBegun {
             let report = await drain.report

@@ -26,7 +26,6 @@ enum SharedState {
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
         "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),
         "Signaling/Ayame/AyameRooms.swift": (1, "the table of rooms of two"),
-        "Signaling/Operators/Drain/NodeDrain.swift": (1, "the progress of a drain, for readers"),
         "Signaling/Web/Clients/ClientAddresses.swift": (
             2, "addresses that proxies named, and counts of networks"
         ),

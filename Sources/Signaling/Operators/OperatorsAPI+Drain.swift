@@ -64,7 +64,7 @@ extension OperatorsAPI {
             answer: reportSchema,
             problems: [.stopping]
         ) { api, _ in
-            do throws(DrainFailure) { try api.drain.cancel() } catch { throw Problem.stopping }
+            do throws(DrainFailure) { try await api.drain.cancel() } catch { throw Problem.stopping }
             return await api.drain.report.json
         },
     ]
@@ -77,7 +77,7 @@ extension OperatorsAPI {
         if let seconds = try call.body.integer("admit_seconds", 0...DrainRequest.secondsMax) {
             request.admission = .seconds(seconds)
         }
-        do throws(DrainFailure) { try drain.start(request) } catch { throw Problem.stopping }
+        do throws(DrainFailure) { try await drain.start(request) } catch { throw Problem.stopping }
         return await drain.report.json
     }
 }

@@ -12,7 +12,7 @@ struct ClusterService: Service {
     let cluster: ClusterNode
     let directory: ChannelDirectory
     /// What the other nodes are told.
-    let state: @Sendable () -> NodeState
+    let state: @Sendable () async -> NodeState
     /// Called about once a second.
     let onTick: @Sendable () async -> Void
     /// A run of a node is gone.
@@ -71,7 +71,7 @@ struct ClusterService: Service {
         { [cluster, directory, state, onTick] in
             // It waits for other nodes.
             Task { await onTick() }
-            await cluster.setState(state())
+            await cluster.setState(await state())
             let counts = await directory.counts
             return NodeMeasurements(
                 load: directory.load,

@@ -87,13 +87,13 @@ struct DrainTests {
 
     @Test func `nothing takes back what comes before a shutdown`() async throws {
         try await OperatorsBench.run(keys: AccessKeys()) { api in
-            try api.drain.start(DrainRequest(by: .shutdown, deadline: .seconds(30), admission: .zero))
+            try await api.drain.start(DrainRequest(by: .shutdown, deadline: .seconds(30), admission: .zero))
             #expect(try await api.call(.get, "/v1/drain")["shuts_down"] == true)
             for method in [HTTPRequest.Method.delete, .put] {
                 let body: JSONValue? = method == .put ? [:] : nil
                 #expect(try api.problem(try await api.send(method, "/v1/drain", body)) == .stopping)
             }
-            api.drain.stop()
+            await api.drain.stop()
             #expect(try await api.call(.get, "/v1/drain")["state"] == "stopping")
         }
     }

@@ -4,18 +4,17 @@ package import Base
 package import ChannelTypes
 package import Logging
 package import Room
-import Synchronization
 import Web
 
 /// Drains a node and takes that back: at once no new channels, then no newcomers, and at the deadline of an operators' drain
 /// all clients are told to leave, each with the reason that its protocol has for the end of a node. The node itself stays.
-package final class NodeDrain: Sendable {
+package actor NodeDrain {
     private let directory: ChannelDirectory
     private let relayCalls: AyameCalls
     private let logger: Logger
     private let now: @Sendable () -> Instant
     private let hasStarted: @Sendable () -> Bool
-    private let model = Mutex(DrainModel())
+    private var model = DrainModel()
 
     /// - Parameters:
     ///   - relayCalls: The registrations of the 1:1 relay.
@@ -35,17 +34,13 @@ package final class NodeDrain: Sendable {
         self.hasStarted = hasStarted
     }
 
-    package var state: NodeState {
-        let hasStarted = hasStarted()
-        return model.withLock { $0.state(hasStarted: hasStarted) }
-    }
+    package var state: NodeState { model.state(hasStarted: hasStarted()) }
 
     /// How far the drain is.
     package var report: DrainReport {
         get async {
             let clients = await clients
-            let (now, hasStarted) = (now(), hasStarted())
-            return model.withLock { $0.report(clients: clients, hasStarted: hasStarted, at: now) }
+            return model.report(clients: clients, hasStarted: hasStarted(), at: now())
         }
     }
 
@@ -60,8 +55,7 @@ package final class NodeDrain: Sendable {
     /// Starts to drain, or changes the times of the drain that is under way.
     /// - Throws: ``DrainFailure/stopping`` when the node shuts down, or an operator asks during the drain of a shutdown.
     package func start(_ request: DrainRequest) throws(DrainFailure) {
-        let now = now()
-        try change { model throws(DrainFailure) in try model.start(request, at: now) }
+        perform(try model.start(request, at: now()))
         logger.notice("draining", metadata: ["deadline_seconds": "\(Int(request.deadline.seconds))"])
     }
 
@@ -69,22 +63,21 @@ package final class NodeDrain: Sendable {
     /// - Throws: ``DrainFailure/stopping`` when the node shuts down or drains before its shutdown.
     package func cancel() throws(DrainFailure) {
         let wasDraining = state == .draining
-        try change { model throws(DrainFailure) in try model.cancel() }
+        perform(try model.cancel())
         if wasDraining { logger.notice("drain cancelled") }
     }
 
     /// The shutdown begins, which is final.
-    package func stop() { model.withLock { $0.stop() } }
+    package func stop() { model.stop() }
 
     /// Advances the drain. To be called once a second.
     package func tick() async {
-        guard model.withLock({ $0.phase != nil }) else { return }
+        guard model.phase != nil else { return }
         let clients = await clients
-        let now = now()
         var endsClients = false
-        for output in change({ $0.tick(clients: clients, at: now) }) {
+        for output in model.tick(clients: clients, at: now()) {
             switch output {
-            case .refuse: break
+            case .refuse(let stage): directory.setDrainStage(stage)
             case .endClients: endsClients = true
             case .progress(let clients, let remaining):
                 logger.info(
@@ -103,15 +96,7 @@ package final class NodeDrain: Sendable {
         await directory.endAll()
     }
 
-    /// Changes the model, and the rooms in the same step, so that of two changes the later one is in force.
-    @discardableResult
-    private func change<Failure>(
-        _ body: (inout DrainModel) throws(Failure) -> [DrainModel.Output]
-    ) throws(Failure) -> [DrainModel.Output] {
-        try model.withLock { model throws(Failure) in
-            let outputs = try body(&model)
-            for case .refuse(let stage) in outputs { directory.setDrainStage(stage) }
-            return outputs
-        }
+    private func perform(_ outputs: [DrainModel.Output]) {
+        for case .refuse(let stage) in outputs { directory.setDrainStage(stage) }
     }
 }
