@@ -231,7 +231,9 @@ struct ControlServices: Sendable {
     }
 
     /// The metrics of the keys at a URL; `nil` without one.
-    var keySetCounts: RemoteKeySet.Counts? { access.current.keys.remote?.counts }
+    var keySetCounts: RemoteKeySet.Counts? {
+        get async { await access.current.keys.remote?.counts }
+    }
 
     /// The metrics of signaling and webhooks.
     var snapshot: SignalingSnapshot {

@@ -12,7 +12,6 @@ enum SharedState {
         "Metrics/History/HistoryStore.swift": (2, "the database, and the queue of what is to be written"),
         "Metrics/NodeLog/NodeLogHandler.swift": (1, "the turn to write a line"),
         "Metrics/Telemetry/SpanQueue.swift": (1, "the queue of spans"),
-        "Room/Access/RemoteKeySet.swift": (1, "the keys last fetched, and counts"),
         "Room/Cluster/Channels/ClusterChannels.swift": (1, "the replicas of channels, and queues of messages to them"),
         "Room/Cluster/Links/ControlLinks.swift": (1, "states and counts of links, between NIO's loop and readers"),
         "Room/Cluster/Links/PendingRequests.swift": (1, "requests that wait for answers"),

@@ -1,6 +1,5 @@
 package import Base
 package import Logging
-import Synchronization
 
 /// The server's answer with a ``JSONWebKeySet``.
 package struct FetchedKeySet: Hashable, Sendable {
@@ -56,12 +55,10 @@ package actor RemoteKeySet {
         package init() {}
     }
 
-    private struct Shared {
+    /// The keys, empty until they were fetched once, and how often they were fetched until now.
+    struct KeysInHand {
         var keys: [JWTKey] = []
-        var warnings: [String] = []
         var fetched: UInt64 = 0
-        var failed: UInt64 = 0
-        var fetchedAt: Instant?
     }
 
     /// Where the keys are, for the log.
@@ -70,7 +67,11 @@ package actor RemoteKeySet {
     private let logger: Logger
     private let now: @Sendable () -> Instant
     private let sleep: @Sendable (Interval) async -> Void
-    private let shared = Mutex(Shared())
+    /// Replaced by this actor alone.
+    private let inHand = Replaceable(KeysInHand())
+    private var warnings: [String] = []
+    private var failed: UInt64 = 0
+    private var fetchedAt: Instant?
     private var schedule: KeySetSchedule
     /// The fetch in progress, which all who need it wait for.
     private var pending: Task<KeySetFailure?, Never>?
@@ -104,20 +105,15 @@ package actor RemoteKeySet {
     }
 
     /// The keys in hand; empty until they were fetched once.
-    package nonisolated var keys: [JWTKey] { shared.withLock { $0.keys } }
+    package nonisolated var keys: [JWTKey] { keysInHand.keys }
+    nonisolated var keysInHand: KeysInHand { inHand.current }
 
-    /// ``keys``, and how often they were fetched until now.
-    nonisolated var keysInHand: (keys: [JWTKey], fetched: UInt64) { shared.withLock { ($0.keys, $0.fetched) } }
-
-    package nonisolated var counts: Counts {
-        let now = now()
-        return shared.withLock { shared in
-            var counts = Counts()
-            (counts.fetched, counts.failed) = (shared.fetched, shared.failed)
-            counts.keys = shared.keys.count
-            counts.age = shared.fetchedAt.map { now - $0 }
-            return counts
-        }
+    package var counts: Counts {
+        var counts = Counts()
+        (counts.fetched, counts.failed) = (keysInHand.fetched, failed)
+        counts.keys = keys.count
+        counts.age = fetchedAt.map { now() - $0 }
+        return counts
     }
 
     /// Begins to fetch the keys regularly, until ``stop()``. A set that is stopped, also before its start, does not start.
@@ -192,19 +188,15 @@ package actor RemoteKeySet {
         let now = now()
         let hadFailed = schedule.failures > 0
         schedule.succeeded(maxAge: maxAge, at: now)
-        let (isNews, warnings) = shared.withLock { shared in
-            let isNews = hadFailed || shared.fetchedAt == nil || shared.keys.map(\.id) != set.keys.map(\.id)
-            let warnings = set.warnings == shared.warnings ? [] : set.warnings
-            shared.keys = set.keys
-            shared.warnings = set.warnings
-            shared.fetched += 1
-            shared.fetchedAt = now
-            return (isNews, warnings)
-        }
+        let isNews = hadFailed || fetchedAt == nil || keys.map(\.id) != set.keys.map(\.id)
+        let newWarnings = set.warnings == warnings ? [] : set.warnings
+        inHand.current = KeysInHand(keys: set.keys, fetched: keysInHand.fetched + 1)
+        warnings = set.warnings
+        fetchedAt = now
         if isNews {
             logger.info("fetched the keys of tokens", metadata: ["url": "\(url)", "keys": "\(set.keys.count)"])
         }
-        for warning in warnings {
+        for warning in newWarnings {
             logger.warning("a key of tokens is not used", metadata: ["url": "\(url)", "reason": "\(warning)"])
         }
     }
@@ -212,14 +204,11 @@ package actor RemoteKeySet {
     private func noteFailure(_ failure: KeySetFailure) {
         let now = now()
         schedule.failed(at: now)
-        let count = shared.withLock { shared in
-            shared.failed += 1
-            return shared.keys.count
-        }
+        failed += 1
         logger.warning(
             "the key set could not be fetched, and the cached keys stay in use",
             metadata: [
-                "url": "\(url)", "reason": "\(failure.message.printable)", "keys": "\(count)",
+                "url": "\(url)", "reason": "\(failure.message.printable)", "keys": "\(keys.count)",
                 "failures": "\(schedule.failures)", "retry_seconds": "\(Int((schedule.nextFetch - now).seconds))",
             ]
         )

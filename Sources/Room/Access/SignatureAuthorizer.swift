@@ -85,10 +85,10 @@ package struct SignatureAuthorizer: Authorizer {
             return credential(token: token) { () throws(AppTokenError) in try AppToken(parameter: token) }
         }
         guard let remote = keys.remote else { return Credential(token: token, claims: claims(ofJWT: token, keys.jwt)) }
-        let (known, fetched) = remote.keysInHand
-        var claims = claims(ofJWT: token, keys.jwt + known)
+        let known = remote.keysInHand
+        var claims = claims(ofJWT: token, keys.jwt + known.keys)
         if case .failure(let problem) = claims, problem.needsOtherKeys,
-            await remote.refreshForUnknownKey(since: fetched)
+            await remote.refreshForUnknownKey(since: known.fetched)
         {
             claims = self.claims(ofJWT: token, keys.jwt + remote.keys)
         }

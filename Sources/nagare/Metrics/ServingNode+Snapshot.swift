@@ -32,7 +32,7 @@ extension ServingNode {
         snapshot.process = ProcessMetrics.current()
         snapshot.certificateExpiresAt["http"] = services.certificates.https?.facts.expiresAt
         snapshot.certificateExpiresAt["admin"] = services.certificates.admin?.facts.expiresAt
-        snapshot.keySet = services.keySetCounts
+        snapshot.keySet = await services.keySetCounts
         snapshot.cluster = cluster.map(ClusterMetrics.init)
         return snapshot
     }

@@ -60,7 +60,8 @@ struct KeySetClientTests {
                 let first = await keys.refresh()
                 let second = await keys.refresh()
                 #expect(first == nil && second?.message.contains(reason) == true, "\(second?.message ?? "")")
-                #expect(keys.keys.count == 1 && keys.counts.failed == 1 && keys.counts.fetched == 1)
+                let counts = await keys.counts
+                #expect(keys.keys.count == 1 && counts.failed == 1 && counts.fetched == 1)
             }
             #expect(seen().count == 2)
         }
