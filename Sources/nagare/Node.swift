@@ -89,7 +89,11 @@ struct Node {
             log(notice)
             services.take(notice)
         }
-        records?.deliver(to: directory, services.subscriptions)
+        if let records {
+            await records.deliver(to: directory, services.subscriptions)
+            let telling = Task { await records.run() }
+            opened.add { telling.cancel() }
+        }
         if let cluster { await loops.setRemoteOrigins(cluster) }
         let reload = try Reload(
             settings,

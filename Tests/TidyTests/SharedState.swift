@@ -16,7 +16,6 @@ enum SharedState {
         "Room/Cluster/Links/ControlLinks.swift": (1, "states and counts of links, between NIO's loop and readers"),
         "Room/Cluster/Links/PendingRequests.swift": (1, "requests that wait for answers"),
         "Room/Cluster/Node/ClusterNode.swift": (1, "the last view of the cluster, for readers"),
-        "Room/Cluster/Records/RecordExchange.swift": (1, "records that all nodes have, for readers"),
         "Room/Room/Channels/Channel.swift": (1, "a queue of evicted participants, from other channels"),
         "Room/Room/Channels/NodeDirectory.swift": (1, "the table of places, which channels change in one step"),
         "Room/Room/Channels/ParticipantEvents.swift": (1, "a queue of events, from a channel to a connection"),

@@ -10,35 +10,46 @@ struct ClusterRecords: Sendable {
     private static let block = "block"
     private static let subscription = "subscription"
 
-    let records: RecordExchange
-    let logger: Logger
+    private typealias Change = (key: RecordKey, value: String?, until: Int64?)
+
+    private let records: RecordExchange
+    private let logger: Logger
+    /// What operators changed here, in order.
+    private let changes: AsyncStream<Change>
+    private let changed: AsyncStream<Change>.Continuation
+
+    init(records: RecordExchange, logger: Logger) {
+        self.records = records
+        self.logger = logger
+        (changes, changed) = AsyncStream.makeStream()
+    }
 
     /// Tells the other nodes of a block that was set here or, with `nil`, lifted.
     func tell(_ block: Block?, of subject: Block.Subject) {
         guard let name = Self.text(of: subject) else { return }
-        set(
-            RecordKey(kind: Self.block, name: name),
-            block.flatMap { Self.text(of: $0) },
-            until: block?.untilUnixSeconds
-        )
+        let value = block.flatMap { Self.text(of: $0) }
+        changed.yield((RecordKey(kind: Self.block, name: name), value, block?.untilUnixSeconds))
     }
 
     /// Tells the other nodes of a subscription that began here or, with `nil`, ended.
     func tell(subscription: String?, of id: String) {
-        set(RecordKey(kind: Self.subscription, name: id), subscription, until: nil)
+        changed.yield((RecordKey(kind: Self.subscription, name: id), subscription, nil))
     }
 
-    private func set(_ key: RecordKey, _ value: String?, until: Int64?) {
-        guard !records.set(key, value, until: until) else { return }
-        logger.warning(
-            "The cluster has too many blocks and subscriptions. This change holds at this node only; remove some.",
-            metadata: ["kind": "\(key.kind)"]
-        )
+    /// Tells the other nodes what is to be told, until its task is cancelled.
+    func run() async {
+        for await (key, value, until) in changes {
+            guard await !records.set(key, value, until: until) else { continue }
+            logger.warning(
+                "The cluster has too many blocks and subscriptions. This change holds at this node only; remove some.",
+                metadata: ["kind": "\(key.kind)"]
+            )
+        }
     }
 
     /// Has the rooms and subscriptions of this node take what the other nodes tell.
-    func deliver(to directory: ChannelDirectory, _ subscriptions: EventSubscriptions) {
-        records.use(Self.block) { [logger] name, value in
+    func deliver(to directory: ChannelDirectory, _ subscriptions: EventSubscriptions) async {
+        await records.use(Self.block) { [logger] name, value in
             guard let subject = try? JSONDecoder().decode(Block.Subject.self, from: Data(name.utf8)) else { return }
             guard let value else {
                 _ = await directory.take(nil, of: subject)
@@ -54,7 +65,7 @@ struct ClusterRecords: Sendable {
                 )
             }
         }
-        records.use(Self.subscription) { id, value in subscriptions.take(value, of: id) }
+        await records.use(Self.subscription) { id, value in subscriptions.take(value, of: id) }
     }
 
     /// The same text for equal values.

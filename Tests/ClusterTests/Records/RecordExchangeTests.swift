@@ -20,27 +20,30 @@ import Testing
         private let state = Mutex(State())
 
         /// Adds nodes that take the values of the kind `k`.
-        func add(_ names: String...) -> [RecordExchange] {
-            names.map { name in
+        func add(_ names: String...) async -> [RecordExchange] {
+            var added: [RecordExchange] = []
+            for name in names {
                 let node = NodeID(rawValue: name)!
                 let clock = RoomClock { [self] in
                     let seconds = state.withLock { $0.seconds }
                     return RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: seconds * 1_000_000_000)
                 }
-                let exchange = RecordExchange(own: node, clock: clock) { [self] in ask($0, of: $1, by: node) }
+                let exchange = RecordExchange(own: node, clock: clock) { [self] in await ask($0, of: $1, by: node) }
                 state.withLock { $0.exchanges[node] = exchange }
-                exchange.use("k") { [self] name, value in state.withLock { $0.values[node, default: [:]][name] = value }
+                await exchange.use("k") { [self] name, value in
+                    state.withLock { $0.values[node, default: [:]][name] = value }
                 }
-                return exchange
+                added.append(exchange)
             }
+            return added
         }
 
-        private func ask(_ request: NodeRequest, of node: NodeID, by asker: NodeID) -> [UInt8]? {
+        private func ask(_ request: NodeRequest, of node: NodeID, by asker: NodeID) async -> [UInt8]? {
             let exchange = state.withLock { state -> RecordExchange? in
                 state.questions += 1
                 return state.cut.contains(node) || state.cut.contains(asker) ? nil : state.exchanges[node]
             }
-            return request.kind == .records ? exchange?.answer(request.body) : nil
+            return await request.kind == .records ? exchange?.answer(request.body) : nil
         }
 
         func cut(_ name: String, _ isCut: Bool = true) {
@@ -53,12 +56,14 @@ import Testing
         var questions: Int { state.withLock { $0.questions } }
 
         /// A second passes at all nodes.
-        func tick() {
+        func tick() async {
             let exchanges = state.withLock { state in
                 state.seconds += 1
                 return state.exchanges
             }
-            for (node, exchange) in exchanges { exchange.tick(exchanges.keys.filter { $0 != node }.sorted()) }
+            for (node, exchange) in exchanges {
+                await exchange.tick(exchanges.keys.filter { $0 != node }.sorted())
+            }
         }
 
         func values(_ name: String) -> [String: String] { state.withLock { $0.values[NodeID(rawValue: name)!] ?? [:] } }
@@ -67,7 +72,7 @@ import Testing
         func tick(until name: String, _ condition: () -> Bool) async throws {
             try await eventually(name) {
                 if condition() { return true }
-                tick()
+                await tick()
                 return false
             }
         }
@@ -77,22 +82,22 @@ import Testing
 
     @Test func `a change reaches every node at once`() async throws {
         let nodes = Nodes()
-        let exchanges = nodes.add("a", "b", "c")
-        nodes.tick()
-        #expect(exchanges[1].set(Self.key("eve"), "out"))
+        let exchanges = await nodes.add("a", "b", "c")
+        await nodes.tick()
+        #expect(await exchanges[1].set(Self.key("eve"), "out"))
         try await eventually("all nodes have the value") {
             ["a", "b", "c"].allSatisfy { nodes.values($0) == ["eve": "out"] }
         }
-        exchanges[2].set(Self.key("eve"), nil)
+        await exchanges[2].set(Self.key("eve"), nil)
         try await eventually("no node has the value") { ["a", "b", "c"].allSatisfy { nodes.values($0).isEmpty } }
     }
 
     @Test func `a node that starts later has all values, page for page`() async throws {
         let nodes = Nodes()
-        let exchange = nodes.add("a")[0]
-        for index in 0..<1_234 { exchange.set(Self.key("\(index)"), "\(index)") }
-        let late = nodes.add("b")[0]
-        late.set(Self.key("own"), "1")
+        let exchange = await nodes.add("a")[0]
+        for index in 0..<1_234 { await exchange.set(Self.key("\(index)"), "\(index)") }
+        let late = await nodes.add("b")[0]
+        await late.set(Self.key("own"), "1")
         try await nodes.tick(until: "both nodes have all values") {
             nodes.values("b").count == 1_235 && nodes.values("a").count == 1_235
         }
@@ -101,16 +106,16 @@ import Testing
 
     @Test func `a node that was cut off gets what it missed, and what it removed stays removed`() async throws {
         let nodes = Nodes()
-        let exchanges = nodes.add("a", "b", "c")
-        nodes.tick()
-        exchanges[0].set(Self.key("1"), "old")
+        let exchanges = await nodes.add("a", "b", "c")
+        await nodes.tick()
+        await exchanges[0].set(Self.key("1"), "old")
         try await eventually("all nodes have the value") {
             ["a", "b", "c"].allSatisfy { nodes.values($0) == ["1": "old"] }
         }
         nodes.cut("c")
-        nodes.tick()
-        exchanges[2].set(Self.key("1"), nil)
-        exchanges[0].set(Self.key("2"), "new")
+        await nodes.tick()
+        await exchanges[2].set(Self.key("1"), nil)
+        await exchanges[0].set(Self.key("2"), "new")
         try await eventually("b has the new value") { nodes.values("b")["2"] == "new" }
         nodes.cut("c", false)
         try await nodes.tick(until: "all nodes have what is left") {
@@ -120,9 +125,9 @@ import Testing
 
     @Test func `nodes with the same values compare them with one question`() async throws {
         let nodes = Nodes()
-        let exchanges = nodes.add("a", "b")
-        nodes.tick()
-        exchanges[0].set(Self.key("1"), "1")
+        let exchanges = await nodes.add("a", "b")
+        await nodes.tick()
+        await exchanges[0].set(Self.key("1"), "1")
         try await eventually("b has the value") { nodes.values("b") == ["1": "1"] }
         let before = nodes.questions
         #expect(await exchanges[1].compare(with: NodeID(rawValue: "a")!))
@@ -131,17 +136,17 @@ import Testing
 
     @Test func `a user gets the values that are known before it`() async throws {
         let exchange = RecordExchange(own: NodeID(rawValue: "a")!, clock: .system) { _, _ in nil }
-        exchange.set(RecordKey(kind: "x", name: "1"), "v")
-        exchange.set(RecordKey(kind: "y", name: "2"), "w")
+        await exchange.set(RecordKey(kind: "x", name: "1"), "v")
+        await exchange.set(RecordKey(kind: "y", name: "2"), "w")
         let found = Mutex<[String: String]>([:])
-        exchange.use("x") { name, value in found.withLock { $0[name] = value } }
+        await exchange.use("x") { name, value in found.withLock { $0[name] = value } }
         try await eventually("the user has a value") { found.withLock { !$0.isEmpty } }
         #expect(found.withLock { $0 } == ["1": "v"])
     }
 
     @Test(arguments: ["", "{", "[]", #"{"records":1}"#, #"{"records":[{"key":{}}]}"#, #"{"digest":-1}"#])
-    func `a question that is none has no answer`(text: String) {
+    func `a question that is none has no answer`(text: String) async {
         let exchange = RecordExchange(own: NodeID(rawValue: "a")!, clock: .system) { _, _ in nil }
-        #expect(exchange.answer(Array(text.utf8)) == nil)
+        #expect(await exchange.answer(Array(text.utf8)) == nil)
     }
 }

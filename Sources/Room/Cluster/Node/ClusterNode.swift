@@ -215,7 +215,7 @@ package final class ClusterNode: Sendable {
         }
         if seconds % Self.sweepSeconds == 0 { await sweepAbsent() }
         askForAddresses()
-        records.tick(state.withLock { $0.view.members.filter { !$0.value.isAbsent }.keys.sorted() })
+        await records.tick(state.withLock { $0.view.members.filter { !$0.value.isAbsent }.keys.sorted() })
     }
 
     /// Keeps links to a few nodes that take clients of others and have not said yet where clients reach them. A client is sent
@@ -473,7 +473,7 @@ extension ClusterNode: LinkDelegate {
     }
 
     package func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]? {
-        if request.kind == .records { return records.answer(request.body) }
+        if request.kind == .records { return await records.answer(request.body) }
         if request.kind == .hostingNodes {
             guard let channel = ChannelName(String(decoding: request.body, as: UTF8.self)) else { return nil }
             return Array(clusterChannels.hostingNodes(of: channel).map(\.rawValue).joined(separator: "\n").utf8)

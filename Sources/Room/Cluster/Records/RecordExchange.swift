@@ -1,35 +1,16 @@
 package import ChannelTypes
 import Foundation
-import Synchronization
 
 /// Spreads values over all nodes of a cluster, also over those without a common channel.
 ///
 /// A change is told to every node at once. What a node missed, because it started later or was cut off, it gets by comparing
 /// its values with those of another node: at its start, and about every half minute. So a change reaches all nodes that can
 /// reach each other, and of two changes of one value all keep the same one.
-package final class RecordExchange: Sendable {
+package actor RecordExchange {
     /// Asks a node; `nil` without an answer.
     package typealias Ask = @Sendable (NodeRequest, NodeID) async -> [UInt8]?
     /// Takes a value that was set, or removed with `nil`, here or at another node. The calls for one kind do not overlap.
     package typealias Apply = @Sendable (_ name: String, _ value: String?) async -> Void
-
-    private struct State {
-        var records = SharedRecords()
-        var users: [String: Apply] = [:]
-        /// Keys whose users have not taken the value.
-        var changed: Set<RecordKey> = []
-        var isApplying = false
-        /// Keys whose values the other nodes have not been told.
-        var untold: Set<RecordKey> = []
-        var isTelling = false
-        var nodes: [NodeID] = []
-        /// Nodes that did not answer when they were told.
-        var behind: Set<NodeID> = []
-        var isComparing = false
-        var secondsToComparison = 0
-        /// Whether the last comparison was with one of ``behind``.
-        var wasBehind = false
-    }
 
     /// A question about records, or its answer.
     private struct Message: Codable {
@@ -55,7 +36,21 @@ package final class RecordExchange: Sendable {
     private let own: NodeID
     private let clock: RoomClock
     private let ask: Ask
-    private let state = Mutex(State())
+    private var records = SharedRecords()
+    private var users: [String: Apply] = [:]
+    /// Keys whose users have not taken the value.
+    private var changed: Set<RecordKey> = []
+    private var isApplying = false
+    /// Keys whose values the other nodes have not been told.
+    private var untold: Set<RecordKey> = []
+    private var isTelling = false
+    private var nodes: [NodeID] = []
+    /// Nodes that did not answer when they were told.
+    private var behind: Set<NodeID> = []
+    private var isComparing = false
+    private var secondsToComparison = 0
+    /// Whether the last comparison was with one of ``behind``.
+    private var wasBehind = false
 
     package init(own: NodeID, clock: RoomClock, ask: @escaping Ask) {
         self.own = own
@@ -69,10 +64,8 @@ package final class RecordExchange: Sendable {
 
     /// Sets who takes the values of a kind. It gets those that are known already.
     package func use(_ kind: String, _ apply: @escaping Apply) {
-        state.withLock { state in
-            state.users[kind] = apply
-            state.changed.formUnion(state.records.keys(of: kind))
-        }
+        users[kind] = apply
+        changed.formUnion(records.keys(of: kind))
         startApplying()
     }
 
@@ -81,46 +74,29 @@ package final class RecordExchange: Sendable {
     /// - Returns: `false` when it is too long, or there are too many values.
     @discardableResult
     package func set(_ key: RecordKey, _ value: String?, until: Int64? = nil) -> Bool {
-        let now = milliseconds
-        let isSet = state.withLock { state in
-            guard state.records.set(key, value, until: until, by: own, at: now) != nil else { return false }
-            state.changed.insert(key)
-            state.untold.insert(key)
-            return true
-        }
+        guard records.set(key, value, until: until, by: own, at: milliseconds) != nil else { return false }
+        changed.insert(key)
+        untold.insert(key)
         startApplying()
         startTelling()
-        return isSet
+        return true
     }
 
     private func take(_ records: [SharedRecords.Record]) {
-        let now = milliseconds
-        state.withLock { $0.changed.formUnion($0.records.merge(records, at: now)) }
+        changed.formUnion(self.records.merge(records, at: milliseconds))
         startApplying()
     }
 
     private func startApplying() {
-        let isIdle = state.withLock { state in
-            guard !state.isApplying, !state.changed.isEmpty else { return false }
-            state.isApplying = true
-            return true
-        }
-        if isIdle { Task { await applyChanges() } }
+        guard !isApplying, !changed.isEmpty else { return }
+        isApplying = true
+        Task { await applyChanges() }
     }
 
     /// One value after the other, so that the latest one is the last that its user takes.
     private func applyChanges() async {
-        while true {
-            let change = state.withLock { state -> (name: String, value: String?, apply: Apply?)? in
-                guard let key = state.changed.popFirst() else {
-                    state.isApplying = false
-                    return nil
-                }
-                return (key.name, state.records[key]?.value, state.users[key.kind])
-            }
-            guard let change else { return }
-            await change.apply?(change.name, change.value)
-        }
+        while let key = changed.popFirst() { await users[key.kind]?(key.name, records[key]?.value) }
+        isApplying = false
     }
 
     // MARK: - Other nodes
@@ -128,28 +104,23 @@ package final class RecordExchange: Sendable {
     /// To be called about once a second.
     /// - Parameter nodes: the other nodes of the cluster.
     package func tick(_ nodes: [NodeID]) {
-        let node = state.withLock { state -> NodeID? in
-            state.nodes = nodes
-            state.behind.formIntersection(nodes)
-            guard !nodes.isEmpty, !state.isComparing else { return nil }
-            state.secondsToComparison -= 1
-            guard state.secondsToComparison <= 0 else { return nil }
-            state.isComparing = true
-            // Nodes that do not answer must not keep this one from the others.
-            state.wasBehind = !state.wasBehind && !state.behind.isEmpty
-            return state.wasBehind ? state.behind.randomElement() : nodes.randomElement()
-        }
-        guard let node else { return }
+        self.nodes = nodes
+        behind.formIntersection(nodes)
+        guard !nodes.isEmpty, !isComparing else { return }
+        secondsToComparison -= 1
+        guard secondsToComparison <= 0 else { return }
+        // Nodes that do not answer must not keep this one from the others.
+        wasBehind = !wasBehind && !behind.isEmpty
+        guard let node = wasBehind ? behind.randomElement() : nodes.randomElement() else { return }
+        isComparing = true
         Task {
             let isDone = await compare(with: node)
-            state.withLock { state in
-                state.isComparing = false
-                if isDone { state.behind.remove(node) }
-                if isDone {
-                    state.secondsToComparison = state.behind.isEmpty ? Int.random(in: Self.comparisonSeconds) : 0
-                } else {
-                    state.secondsToComparison = Self.retrySeconds
-                }
+            isComparing = false
+            if isDone {
+                behind.remove(node)
+                secondsToComparison = behind.isEmpty ? Int.random(in: Self.comparisonSeconds) : 0
+            } else {
+                secondsToComparison = Self.retrySeconds
             }
         }
     }
@@ -158,7 +129,7 @@ package final class RecordExchange: Sendable {
     /// - Returns: whether it answered.
     package func compare(with node: NodeID) async -> Bool {
         let now = milliseconds / 1_000
-        var question = Message(digest: state.withLock { $0.records.digest(at: now) })
+        var question = Message(digest: records.digest(at: now))
         var found: [RecordKey: SharedRecords.Version] = [:]
         while true {
             guard let answer = await exchange(question, with: node) else { return false }
@@ -170,7 +141,7 @@ package final class RecordExchange: Sendable {
             else { break }
             question = Message(after: next)
         }
-        let missing = state.withLock { $0.records.newer(than: found, at: now) }
+        let missing = records.newer(than: found, at: now)
         for page in Self.pages(missing) {
             guard await exchange(Message(records: page), with: node) != nil else { return false }
         }
@@ -192,7 +163,7 @@ package final class RecordExchange: Sendable {
         return pages
     }
 
-    private func exchange(_ message: Message, with node: NodeID) async -> Message? {
+    private nonisolated func exchange(_ message: Message, with node: NodeID) async -> Message? {
         guard let body = try? JSONEncoder().encode(message),
             let answer = await ask(NodeRequest(kind: .records, body: Array(body)), node)
         else { return nil }
@@ -209,9 +180,8 @@ package final class RecordExchange: Sendable {
             take(records)
         } else {
             let now = milliseconds / 1_000
-            state.withLock { state in
-                if question.after == nil, question.digest == state.records.digest(at: now) { return }
-                let page = state.records.page(
+            if question.after != nil || question.digest != records.digest(at: now) {
+                let page = records.page(
                     after: question.after,
                     countMax: Self.pageMax,
                     bytesMax: Self.pageBytesMax,
@@ -227,34 +197,23 @@ package final class RecordExchange: Sendable {
     // MARK: - Telling
 
     private func startTelling() {
-        let isIdle = state.withLock { state in
-            guard !state.isTelling, !state.untold.isEmpty else { return false }
-            state.isTelling = true
-            return true
-        }
-        if isIdle { Task { await tellChanges() } }
+        guard !isTelling, !untold.isEmpty else { return }
+        isTelling = true
+        Task { await tellChanges() }
     }
 
     private func tellChanges() async {
-        while true {
-            let news = state.withLock { state -> (records: [SharedRecords.Record], nodes: [NodeID])? in
-                let keys = state.untold.prefix(Self.pageMax)
-                guard !keys.isEmpty else {
-                    state.isTelling = false
-                    return nil
-                }
-                state.untold.subtract(keys)
-                return (keys.compactMap { state.records[$0] }, state.nodes)
-            }
-            guard let news else { return }
-            for page in Self.pages(news.records) {
-                let silent = await tell(Message(records: page), to: news.nodes)
-                state.withLock { state in
-                    state.behind.formUnion(silent)
-                    if !silent.isEmpty { state.secondsToComparison = min(state.secondsToComparison, Self.retrySeconds) }
-                }
+        while !untold.isEmpty {
+            let keys = untold.prefix(Self.pageMax)
+            untold.subtract(keys)
+            let told = nodes
+            for page in Self.pages(keys.compactMap { records[$0] }) {
+                let silent = await tell(Message(records: page), to: told)
+                behind.formUnion(silent)
+                if !silent.isEmpty { secondsToComparison = min(secondsToComparison, Self.retrySeconds) }
             }
         }
+        isTelling = false
     }
 
     /// - Returns: the nodes that did not answer.
