@@ -107,9 +107,9 @@ struct InboxTests {
     private let mid = MID("0")!
 
     private func taken(_ events: [PeerEvent]) -> [PeerEvent] {
-        let inbox = PeerEventInbox()
+        let inbox = ChannelInbox()
         for event in events { _ = inbox.post(event, from: peer) }
-        return inbox.take().map(\.event)
+        return inbox.take().events.map(\.event)
     }
 
     @Test func `of repeated speech one start and one end are kept`() {

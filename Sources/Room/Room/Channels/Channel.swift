@@ -3,7 +3,6 @@ import Base
 import ChannelData
 import ChannelTypes
 import MediaTypes
-import Synchronization
 
 /// One channel of a node: performs the effects of its ``ChannelModel`` on media planes, resources, mailboxes and
 /// listeners.
@@ -39,9 +38,7 @@ actor Channel: PeerEventReceiver {
     private nonisolated let executor: ControlExecutors.Executor
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.unowned }
     let context: Context
-    private nonisolated let inbox = PeerEventInbox()
-    /// Participants that newcomers of other channels evicted.
-    private nonisolated let evicted = Mutex<[ParticipantID]>([])
+    private nonisolated let inbox = ChannelInbox()
 
     /// Of ``waitAsJoin()``.
     var probesTaken = 0
@@ -96,16 +93,23 @@ actor Channel: PeerEventReceiver {
         data = DataRouter(limits: limits)
     }
 
-    // MARK: Events of peers
+    // MARK: Events of peers and of other channels
 
     /// Queues an event on the thread of a media loop. The channel handles it on its control loop.
     nonisolated func receive(_ event: PeerEvent, from peer: PeerID) {
         if inbox.post(event, from: peer) { Task { await self.takeEvents() } }
     }
 
+    /// Ends participants that newcomers of another channel evicted, later on the channel's own executor.
+    nonisolated func evict(_ ids: [ParticipantID]) {
+        if inbox.evict(ids) { Task { await self.takeEvents() } }
+    }
+
     /// Handles the queued events; those of data channels as far as one job goes, and the rest in later ones.
     func takeEvents() {
-        for (peer, event) in inbox.take() where model.hasPeer(peer) {
+        let (evicted, events) = inbox.take()
+        if !evicted.isEmpty { apply { $0.leftTogether(evicted, reason: .evicted) } }
+        for (peer, event) in events where model.hasPeer(peer) {
             switch event {
             case .data(let event):
                 data.enqueue(event, from: peer, at: context.environment.clock.now().instant)
@@ -132,22 +136,6 @@ actor Channel: PeerEventReceiver {
             apply { $0.received(event, from: peer) }
         }
         serveData()
-    }
-
-    // MARK: Evictions
-
-    /// Ends evicted participants, later on the channel's own executor.
-    nonisolated func evict(_ ids: [ParticipantID]) {
-        evicted.withLock { $0 += ids }
-        Task { await self.takeEvictions() }
-    }
-
-    private func takeEvictions() {
-        let ids = evicted.withLock { ids in
-            defer { ids = [] }
-            return ids
-        }
-        if !ids.isEmpty { apply { $0.leftTogether(ids, reason: .evicted) } }
     }
 
     // MARK: Lifecycle
@@ -191,7 +179,7 @@ actor Channel: PeerEventReceiver {
     /// Waits until the media planes have performed all commands so far.
     /// - Returns: whether there was anything to wait for.
     func settle() async -> Bool {
-        takeEvictions()
+        takeEvents()
         var didWait = false
         while let task = workers.values.first ?? transportChecker ?? crossLoopConnects.values.first ?? dataJob {
             await task.value
