@@ -31,7 +31,6 @@ enum SharedState {
         "Signaling/Web/FairWorkQueue.swift": (1, "a queue of jobs"),
         "Signaling/Web/Tracing/JoinTrace.swift": (1, "what a trace has seen, between a request and reports"),
         "Signaling/Web/Tracing/JoinTracer.swift": (1, "the table of joins under way"),
-        "Signaling/Signaling/WHIP/SessionEventStream.swift": (1, "a queue of events, from a channel to a response"),
         "Signaling/Webhooks/EventSubscriptions.swift": (1, "the list of subscriptions"),
         "Signaling/Webhooks/WebhookAuthorizer.swift": (1, "counts of admissions under way"),
         "Signaling/Webhooks/WebhookDeliverer.swift": (2, "the queue of events, and counts"),

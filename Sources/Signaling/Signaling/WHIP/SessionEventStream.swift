@@ -4,7 +4,6 @@ import Hummingbird
 import NIOCore
 import Room
 import ServiceLifecycle
-import Synchronization
 import Web
 
 extension PublicResponder {
@@ -25,7 +24,7 @@ extension PublicResponder {
 }
 
 /// Writes the events of one WHIP or WHEP session. Its deinitialization ends the reading, also if nothing was written.
-final class SessionEventStream: EventStream {
+actor SessionEventStream: EventStream {
     /// The names of the events, for the `Link` of a session.
     static let names = "token.expiring,interrupted,resumed,network.quality,ended"
 
@@ -33,7 +32,8 @@ final class SessionEventStream: EventStream {
     private let events: ParticipantEvents
     private let heartbeatInterval: Duration
     private let output: EventStreamOutput
-    private let state = Mutex((events: SessionEvents(), timer: DeadlineTimer()))
+    private var session = SessionEvents()
+    private var timer = DeadlineTimer()
     /// An event's text, or `nil` for a heartbeat.
     private let texts: AsyncStream<String?>
     private let text: AsyncStream<String?>.Continuation
@@ -55,19 +55,15 @@ final class SessionEventStream: EventStream {
     }
 
     /// Ends the stream after the current write.
-    func finish() { text.finish() }
+    nonisolated func finish() { text.finish() }
 
     /// Returns when the session, the client or the server ends the stream. Throws when a write fails.
-    @concurrent func write(to writer: inout any ResponseBodyWriter) async throws {
-        let (events, text, interval) = (events, text, heartbeatInterval)
-        defer { state.withLock { $0.timer.cancel() } }
+    @concurrent nonisolated func write(to writer: inout any ResponseBodyWriter) async throws {
+        let (text, interval) = (text, heartbeatInterval)
         // The client knows from it that no later event is missed.
         text.yield(nil)
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask {
-                for await event in events { self.received(event) }
-                text.finish()
-            }
+            group.addTask { await self.read() }
             group.addTask {
                 while !Task.isCancelled {
                     try await Task.sleep(for: interval)
@@ -86,23 +82,21 @@ final class SessionEventStream: EventStream {
         await directory.stopReading(events)
     }
 
-    private func received(_ event: ParticipantEvent) {
-        let now = DeadlineTimer.now
-        send { $0.received(event, at: now) }
+    /// Returns when the session ends, or its task is cancelled.
+    private func read() async {
+        for await event in events { send(session.received(event, at: DeadlineTimer.now)) }
+        timer.cancel()
+        text.finish()
     }
 
     private func timeout() {
-        let now = DeadlineTimer.now
-        state.withLock { $0.timer.fired() }
-        send { $0.handleTimeout(at: now) }
+        timer.fired()
+        send(session.handleTimeout(at: DeadlineTimer.now))
     }
 
-    private func send(_ change: (inout SessionEvents) -> String?) {
-        let eventLoop = output.eventLoop
-        let made = state.withLock { state in
-            let made = change(&state.events)
-            state.timer.set(state.events.nextDeadline, on: eventLoop) { [weak self] in self?.timeout() }
-            return made
+    private func send(_ made: String?) {
+        timer.set(session.nextDeadline, on: output.eventLoop) { [weak self] in
+            _ = Task { await self?.timeout() }
         }
         if let made { text.yield(made) }
     }
