@@ -23,9 +23,7 @@ enum SharedState {
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
         "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),
         "Signaling/Ayame/AyameRooms.swift": (1, "the table of rooms of two"),
-        "Signaling/Web/Clients/ClientAddresses.swift": (
-            2, "addresses that proxies named, and counts of networks"
-        ),
+        "Signaling/Web/Clients/ClientAddresses.swift": (1, "addresses that proxies named, and counts of networks"),
         "Signaling/Web/Clients/WaitingBudget.swift": (1, "counts of bytes that wait, of all connections"),
         "Signaling/Web/Clients/RateLimiter.swift": (1, "token buckets of networks"),
         "Signaling/Web/FairWorkQueue.swift": (1, "a queue of jobs"),

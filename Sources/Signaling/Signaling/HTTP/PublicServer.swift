@@ -58,8 +58,12 @@ package struct PublicServer: Service {
         let ownLogger = signalingLogger ?? logger
         let now = now ?? { DeadlineTimer.now }
         let limiter = AddressLimiter(limits, now: now, statistics: signalingStatistics, logger: ownLogger)
-        let clients = ClientAddresses(configuration.proxies)
-        let shares = ConnectionShares(limits, statistics: signalingStatistics, logger: ownLogger)
+        let clients = ClientAddresses(
+            configuration.proxies,
+            limits,
+            statistics: signalingStatistics,
+            logger: ownLogger
+        )
         let outbound = WaitingBudget(
             bytesMax: limits.waitingBytesMax,
             refusal: .slowReader,
@@ -122,15 +126,13 @@ package struct PublicServer: Service {
             ),
             ayame: ayame,
             limiter: limiter,
-            clients: clients,
-            shares: shares
+            clients: clients
         )
         let costs = UpgradableHTTPChannel.Costs(
             statistics: signalingStatistics,
             outbound: outbound,
             inbound: inbound,
             clients: clients,
-            shares: shares,
             limiter: limiter
         )
         application = Application(

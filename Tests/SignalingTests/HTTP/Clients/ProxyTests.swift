@@ -154,22 +154,23 @@ import Wire
     @Test func `connections above a network's share are refused until others close`() throws {
         let loop = EmbeddedEventLoop()
         let statistics = SignalingStatistics()
-        let shares = ConnectionShares(
+        let clients = ClientAddresses(
+            ProxyConfiguration(),
             HTTPLimits(connectionsMax: 100, connectionsPerNetworkMax: 2),
             statistics: statistics,
             logger: SignalingBench.quiet
         )
         let (one, other) = (ClientNetwork(IPAddress(v4: 1)), ClientNetwork(IPAddress(v4: 2)))
         let closed = (0..<3).map { _ in loop.makePromise(of: Void.self) }
-        #expect(shares.take(for: one, until: closed[0].futureResult))
-        #expect(shares.take(for: one, until: closed[1].futureResult))
-        #expect(!shares.take(for: one, until: closed[2].futureResult))
-        #expect(shares.take(for: other, until: closed[2].futureResult), "others have their own share")
+        #expect(clients.take(for: one, until: closed[0].futureResult))
+        #expect(clients.take(for: one, until: closed[1].futureResult))
+        #expect(!clients.take(for: one, until: closed[2].futureResult))
+        #expect(clients.take(for: other, until: closed[2].futureResult), "others have their own share")
         closed[0].succeed()
-        #expect(shares.take(for: one, until: closed[2].futureResult))
+        #expect(clients.take(for: one, until: closed[2].futureResult))
         closed[1].succeed()
         closed[2].succeed()
-        #expect(shares.count(of: one) == 0 && shares.count(of: other) == 0)
+        #expect(clients.count(of: one) == 0 && clients.count(of: other) == 0)
         #expect(statistics.counts.refusals == [.connectionShare: 1])
     }
 }

@@ -13,7 +13,6 @@ struct PublicWebSockets: Sendable {
     let ayame: AyameContext
     let limiter: AddressLimiter
     let clients: ClientAddresses
-    let shares: ConnectionShares
 
     /// Decides on a WebSocket handshake by its path, the rate of requests and the client's share of connections.
     ///
@@ -25,7 +24,7 @@ struct PublicWebSockets: Sendable {
         if let wait = limiter.take(.request, for: network) { return .refused(.overRate(wait)) }
         guard let address, address != clients.address(of: channel) else { return .granted(endpoint) }
         // Behind a proxy that reuses connections for several clients, a client's share counts WebSockets only.
-        guard shares.take(for: network, until: channel.closeFuture) else { return .refused(.overConnections) }
+        guard clients.take(for: network, until: channel.closeFuture) else { return .refused(.overConnections) }
         clients.name(address, for: channel)
         return .granted(endpoint)
     }

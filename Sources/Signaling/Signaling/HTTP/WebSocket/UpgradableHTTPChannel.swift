@@ -28,7 +28,6 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let outbound: WaitingBudget
         let inbound: WaitingBudget
         let clients: ClientAddresses
-        let shares: ConnectionShares
         let limiter: AddressLimiter
 
         /// Whether a TLS handshake may begin. What a proxy passes on is rated when its header has named the client; one that ends TLS
@@ -55,7 +54,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<Value> {
         let idleTimeout = limits.idleTimeout
         let isProxy = costs.clients.isProxy(channel)
-        if !isProxy, !costs.shares.take(for: costs.clients.network(of: channel), until: channel.closeFuture) {
+        if !isProxy, !costs.clients.take(for: costs.clients.network(of: channel), until: channel.closeFuture) {
             // A failed initializer would end the listener. This closes only the connection.
             return channel.eventLoop.makeSucceededFuture(
                 Value(channel: channel, negotiated: channel.eventLoop.makeFailedFuture(ShareExceeded()))
@@ -117,7 +116,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             costs.clients.name(client, for: channel)
             let network = ClientNetwork(client)
             guard !isSecure || costs.admitsHandshake(of: network) else { return false }
-            return costs.shares.take(for: network, until: channel.closeFuture)
+            return costs.clients.take(for: network, until: channel.closeFuture)
         }
     }
 
