@@ -279,7 +279,7 @@ import Wire
         do {
             let history = try Self.history(directory: folder.path)
             for _ in 0..<250 { history.take(.connectionCreated(Self.report(Self.connection())), at: Self.instant(0)) }
-            history.save(unixNanoseconds: Self.start + 1_000_000_000, at: Self.instant(1))
+            await history.save(unixNanoseconds: Self.start + 1_000_000_000, at: Self.instant(1))
             await history.flush()
         }
         let again = try Self.history(directory: folder.path)
@@ -299,7 +299,7 @@ import Wire
             for connection in [lost, lasting] {
                 history.take(.connectionCreated(Self.report(connection)), at: Self.instant(0))
             }
-            history.save(unixNanoseconds: Self.start + 1_000_000_000, at: Self.instant(1))
+            await history.save(unixNanoseconds: Self.start + 1_000_000_000, at: Self.instant(1))
             await history.flush()
             let database = try Database(path: folder.appending(path: "history-n1.sqlite").path)
             try database.run(
@@ -311,7 +311,10 @@ import Wire
             history.take(.connectionDestroyed(Self.report(lost, seconds: 5), .kicked), at: Self.instant(5))
             // The first save may come before the loss is known.
             for second in 5...6 {
-                history.save(unixNanoseconds: Self.start + Int64(second) * 1_000_000_000, at: Self.instant(second))
+                await history.save(
+                    unixNanoseconds: Self.start + Int64(second) * 1_000_000_000,
+                    at: Self.instant(second)
+                )
                 await history.flush()
             }
             #expect(history.counts == ConnectionHistory.Counts(live: 1, stored: 0, lost: 1))

@@ -90,7 +90,7 @@ import Testing
             #expect(await store.list(.init()).map(\.position.id) == ["id3", "id2"])
             #expect(await store.entry("id1") == nil)
             #expect(try stored().count == 3)
-            store.expire()
+            await store.expire()
             await store.flush()
             #expect(try stored() == [.text("id2"), .text("id3")])
             _ = try Self.store(path: path, now: 2_001 + Self.hour)
@@ -178,10 +178,10 @@ import Testing
         do {
             let store = try Self.store(path: path)
             let detail = #"{"events":[{"at":1,"event":"connected"}]}"#
-            store.save { (1...2).map { Self.entry($0, outcome: "live", detail: detail) } }
+            await store.save { (1...2).map { Self.entry($0, outcome: "live", detail: detail) } }
             store.insert(Self.entry(2))
             await store.flush()
-            store.save { (2...3).map { Self.entry($0, outcome: "live", detail: detail) } }
+            await store.save { (2...3).map { Self.entry($0, outcome: "live", detail: detail) } }
             #expect(await store.list(.init()).map(\.position.id) == ["id2"], "what lasts is in memory")
             #expect(await store.entry("id1") == nil)
             #expect(store.counts == HistoryStore.Counts(stored: 1, lost: 0))

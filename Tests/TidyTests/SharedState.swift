@@ -9,7 +9,6 @@ enum SharedState {
         "Forwarding/Media/Streams/TCPAdmission.swift": (1, "counts of TCP connections, of all loops"),
         "Forwarding/Media/TrackGateways.swift": (1, "the loop that takes a track of another node, of all loops"),
         "Metrics/History/ConnectionHistory.swift": (1, "records of live connections, between channels and requests"),
-        "Metrics/History/HistoryStore.swift": (2, "the database, and the queue of what is to be written"),
         "Metrics/NodeLog/NodeLogHandler.swift": (1, "the turn to write a line"),
         "Metrics/Telemetry/SpanQueue.swift": (1, "the queue of spans"),
         "Room/Cluster/Channels/ClusterChannels.swift": (1, "the replicas of channels, and queues of messages to them"),

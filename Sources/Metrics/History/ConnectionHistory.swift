@@ -261,10 +261,10 @@ package final class ConnectionHistory: Sendable {
     }
 
     /// Writes connections that last to the file, a part of them where many are due, so that a crash of the node leaves something
-    /// of each. Call it once a second, on no thread of the rooms.
-    package func save(unixNanoseconds: Int64, at now: Instant) {
+    /// of each. Call it once a second.
+    package func save(unixNanoseconds: Int64, at now: Instant) async {
         guard store.isFile else { return }
-        settle()
+        await settle()
         let due = live.withLock { live -> [ConnectionRecord] in
             let due = live.filter { $0.value.nextSaveAt <= now }
             // Those that wait longest, when many are due.
@@ -279,25 +279,23 @@ package final class ConnectionHistory: Sendable {
         }
         guard !due.isEmpty else { return }
         let node = node
-        store.save { due.map { HistoryStore.Entry($0, endedAt: unixNanoseconds, node: node) } }
+        await store.save { due.map { HistoryStore.Entry($0, endedAt: unixNanoseconds, node: node) } }
     }
 
-    /// Deletes ended connections that are too old, in the background. Call it once a minute.
-    package func expire() { store.expire() }
+    /// Deletes ended connections that are too old. Call it once a minute.
+    package func expire() async { await store.expire() }
 
     /// Ends what the file has of connections whose end could not be stored.
-    private func settle() {
+    private func settle() async {
         // A connection whose entry is lost later may still be among those that last.
-        guard let lost = store.unsettled else { return }
-        store.settle(lost, live: live.withLock { $0.keys.map(\.value) })
+        guard let lost = await store.unsettled else { return }
+        await store.settle(lost, live: live.withLock { $0.keys.map(\.value) })
     }
 
     /// Returns when all ended connections are stored. Call it at the end.
     package func flush() async {
         await store.flush()
-        guard store.isFile else { return }
-        settle()
-        await store.flush()
+        if store.isFile { await settle() }
     }
 
     // MARK: Reading

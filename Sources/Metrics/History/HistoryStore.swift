@@ -5,9 +5,9 @@ import Synchronization
 /// The ended connections, on disk or in memory. On disk are also those that last, as they were when they were last saved:
 /// when the file is opened again, they have ended without the node's knowledge.
 ///
-/// It is bounded: what is too old, or does not fit, is deleted, the oldest first. All work is done in the background on one
-/// queue; what waits there is bounded too. A damaged file is put aside, and a new one begun.
-final class HistoryStore: Sendable {
+/// It is bounded: what is too old, or does not fit, is deleted, the oldest first. All work is done on a queue of its own, because
+/// SQLite waits for the disk; what waits there is bounded too. A damaged file is put aside, and a new one begun.
+actor HistoryStore {
     /// An ended connection, or one that lasts.
     struct Entry: Sendable {
         let id: String
@@ -65,19 +65,16 @@ final class HistoryStore: Sendable {
     /// The condition of entries of connections that last.
     private static let isLive = "outcome = '\(ConnectionOutcome.live.rawValue)'"
 
-    private struct State {
-        var pending = 0
-        var counts = Counts()
-        var isSaving = false
-        /// Of ``Counts/lost``, those whose saved entries have ended.
-        var settled: UInt64 = 0
-        var isSettling = false
-        /// Of the failure that was told last.
-        var toldError: String?
-        /// Whether a damaged file was closed and could not be replaced.
-        var isFileClosed = false
-        /// When a damaged file was last put aside, in milliseconds since 1970 UTC.
-        var putAsideAt: Int64?
+    /// Runs the store's work on a queue of its own.
+    private final class QueueExecutor: SerialExecutor {
+        let queue = DispatchQueue(label: "history")
+
+        func enqueue(_ job: consuming ExecutorJob) {
+            let job = UnownedJob(job)
+            queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+        }
+
+        func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }
     }
     /// A disk that damages each new file is not to be filled with log lines. In milliseconds.
     private static let putAsideInterval: Int64 = 3_600_000
@@ -85,10 +82,22 @@ final class HistoryStore: Sendable {
     /// `nil` to keep everything in memory.
     private let file: HistoryFile?
     /// Whether entries outlive the node.
-    var isFile: Bool { file != nil }
-    private let queue = DispatchQueue(label: "history")
-    private let database: Mutex<Database>
-    private let state = Mutex(State())
+    nonisolated var isFile: Bool { file != nil }
+    private let executor = QueueExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+    private var database: Database
+    /// Entries that wait to be written. It is counted where entries come from, as what is lost is.
+    private let pending = Atomic(0)
+    private let stored = Atomic<UInt64>(0)
+    private let lost = Atomic<UInt64>(0)
+    /// Of ``Counts/lost``, those whose saved entries have ended.
+    private var settled: UInt64 = 0
+    /// Of the failure that was told last.
+    private var toldError: String?
+    /// Whether a damaged file was closed and could not be replaced.
+    private var isFileClosed = false
+    /// When a damaged file was last put aside, in milliseconds since 1970 UTC.
+    private var putAsideAt: Int64?
     /// In milliseconds.
     private let age: Int64
     private let limits: Limits
@@ -115,8 +124,12 @@ final class HistoryStore: Sendable {
         self.age = age
         self.now = now
         self.onFailure = onFailure
-        database = Mutex(try Self.openOrReplace(file, self.limits, onFailure))
+        database = try Self.openOrReplace(file, self.limits, onFailure)
         guard file != nil else { return }
+        executor.queue.sync { assumeIsolated { $0.begin() } }
+    }
+
+    private func begin() {
         do throws(DatabaseError) {
             // Connections that an earlier run of the node left behind.
             try perform { database throws(DatabaseError) in
@@ -167,50 +180,41 @@ final class HistoryStore: Sendable {
     private func perform<Value: Sendable>(
         _ body: (borrowing Database) throws(DatabaseError) -> Value
     ) throws(DatabaseError) -> Value {
-        try database.withLock { database throws(DatabaseError) in
-            if let file, state.withLock({ $0.isFileClosed }) {
-                // The disk may have room again.
-                database = try Self.open(file, limits)
-                state.withLock { $0.isFileClosed = false }
-            }
-            do throws(DatabaseError) {
-                return try body(database)
-            } catch {
-                guard error.isDamage, let file, mayPutAside() else { throw error }
-                // Closes the damaged file.
-                database = try Database(path: ":memory:")
-                state.withLock { $0.isFileClosed = true }
-                database = try Self.replace(file, limits, error, onFailure)
-                state.withLock { $0.isFileClosed = false }
-                return try body(database)
-            }
+        if let file, isFileClosed {
+            // The disk may have room again.
+            database = try Self.open(file, limits)
+            isFileClosed = false
+        }
+        do throws(DatabaseError) {
+            return try body(database)
+        } catch {
+            guard error.isDamage, let file, mayPutAside() else { throw error }
+            // Closes the damaged file.
+            database = try Database(path: ":memory:")
+            isFileClosed = true
+            database = try Self.replace(file, limits, error, onFailure)
+            isFileClosed = false
+            return try body(database)
         }
     }
 
     private func mayPutAside() -> Bool {
         let now = now()
-        return state.withLock { state in
-            if let last = state.putAsideAt, now >= last, now &- last < Self.putAsideInterval { return false }
-            state.putAsideAt = now
-            return true
-        }
+        if let last = putAsideAt, now >= last, now &- last < Self.putAsideInterval { return false }
+        putAsideAt = now
+        return true
     }
 
     /// Tells of a failure, unless it is the one that was told last.
     private func tell(_ failure: DatabaseError) {
-        let isNew = state.withLock { state in
-            defer { state.toldError = failure.message }
-            return state.toldError != failure.message
-        }
-        guard isNew else { return }
+        guard toldError != failure.message else { return }
+        toldError = failure.message
         onFailure(file.map { "\($0.path): \(failure)" } ?? failure.description)
     }
 
-    /// Deletes in the background what is too old.
+    /// Deletes what is too old.
     func expire() {
-        queue.async { [self] in
-            do throws(DatabaseError) { try deleteExpired() } catch { tell(error) }
-        }
+        do throws(DatabaseError) { try deleteExpired() } catch { tell(error) }
     }
 
     private func deleteExpired() throws(DatabaseError) {
@@ -272,78 +276,66 @@ final class HistoryStore: Sendable {
         try database.run("PRAGMA user_version = \(version)")
     }
 
-    var counts: Counts { state.withLock(\.counts) }
+    nonisolated var counts: Counts {
+        Counts(stored: stored.load(ordering: .relaxed), lost: lost.load(ordering: .relaxed))
+    }
 
     /// Writes an entry in the background.
     /// - Parameter entry: evaluated there, because its texts take time.
-    func insert(_ entry: @autoclosure @escaping @Sendable () -> Entry) {
-        let isTaken = state.withLock { state in
-            guard state.pending < limits.pendingMax else {
-                state.counts.lost &+= 1
-                return false
-            }
-            state.pending += 1
-            return true
+    nonisolated func insert(_ entry: @autoclosure @escaping @Sendable () -> Entry) {
+        guard pending.wrappingAdd(1, ordering: .relaxed).newValue <= limits.pendingMax else {
+            pending.wrappingSubtract(1, ordering: .relaxed)
+            lost.wrappingAdd(1, ordering: .relaxed)
+            return
         }
-        guard isTaken else { return }
-        queue.async { [self] in
-            let failure = write(entry())
-            state.withLock { state in
-                state.pending -= 1
-                guard failure == nil else {
-                    state.counts.lost &+= 1
-                    return
+        executor.queue.async { [self] in
+            assumeIsolated { $0.write(entry()) }
+            pending.wrappingSubtract(1, ordering: .relaxed)
+        }
+    }
+
+    private func write(_ entry: Entry) {
+        do throws(DatabaseError) {
+            try perform { database throws(DatabaseError) in
+                try Self.makingRoom(in: database) { database throws(DatabaseError) in
+                    try Self.put(entry, database)
                 }
-                state.counts.stored &+= 1
-                state.toldError = nil
             }
-            if let failure { tell(failure) }
+            stored.wrappingAdd(1, ordering: .relaxed)
+            toldError = nil
+        } catch {
+            lost.wrappingAdd(1, ordering: .relaxed)
+            tell(error)
         }
     }
 
     /// How many entries were lost, when an entry that was saved of one of their connections may still stand as one that
     /// lasts; `nil` otherwise. The next start would take it for one of a crash.
-    var unsettled: UInt64? { state.withLock { $0.counts.lost == $0.settled ? nil : $0.counts.lost } }
+    var unsettled: UInt64? {
+        let lost = counts.lost
+        return lost == settled ? nil : lost
+    }
 
-    /// Ends in the background the saved entries of connections that last no more, and whose own entry was lost. Where that
-    /// fails, ``unsettled`` stays.
+    /// Ends the saved entries of connections that last no more, and whose own entry was lost. Where that fails, ``unsettled``
+    /// stays.
     /// - Parameters:
     ///   - lost: ``unsettled``, from before the look at the connections that last.
     ///   - live: the IDs of those.
     func settle(_ lost: UInt64, live: [String]) {
-        let isTaken = state.withLock { state in
-            guard !state.isSettling else { return false }
-            state.isSettling = true
-            return true
-        }
-        guard isTaken else { return }
-        queue.async { [self] in
-            // The failure was told when the entry was lost.
-            let isDone: Void? = try? perform { database throws(DatabaseError) in
-                try Self.makingRoom(in: database) { database throws(DatabaseError) in
-                    try Self.endSaved(ConnectionHistory.lostEntryReason, except: live, database)
-                }
-            }
-            state.withLock { state in
-                if isDone != nil { state.settled = lost }
-                state.isSettling = false
+        // The failure was told when the entry was lost.
+        let isDone: Void? = try? perform { database throws(DatabaseError) in
+            try Self.makingRoom(in: database) { database throws(DatabaseError) in
+                try Self.endSaved(ConnectionHistory.lostEntryReason, except: live, database)
             }
         }
+        if isDone != nil { settled = lost }
     }
 
-    /// Writes connections that last in the background, unless the last ones still wait. One that has ended meanwhile stays ended.
-    func save(_ entries: @escaping @Sendable () -> [Entry]) {
-        let isTaken = state.withLock { state in
-            guard !state.isSaving else { return false }
-            state.isSaving = true
-            return true
-        }
-        guard isTaken else { return }
-        queue.async { [self] in
-            // What fails here fails for ended connections too, which tell of it.
-            try? perform { database throws(DatabaseError) in try Self.saveAll(entries(), database) }
-            state.withLock { $0.isSaving = false }
-        }
+    /// Writes connections that last. One that has ended meanwhile stays ended.
+    /// - Parameter entries: evaluated on the store's queue, because their texts take time.
+    func save(_ entries: @Sendable () -> [Entry]) {
+        // What fails here fails for ended connections too, which tell of it.
+        try? perform { database throws(DatabaseError) in try Self.saveAll(entries(), database) }
     }
 
     /// Writes connections that last, as many as there is room for.
@@ -361,19 +353,6 @@ final class HistoryStore: Sendable {
         } catch {
             _ = try? database.run("ROLLBACK")
             throw error
-        }
-    }
-
-    private func write(_ entry: Entry) -> DatabaseError? {
-        do throws(DatabaseError) {
-            try perform { database throws(DatabaseError) in
-                try Self.makingRoom(in: database) { database throws(DatabaseError) in
-                    try Self.put(entry, database)
-                }
-            }
-            return nil
-        } catch {
-            return error
         }
     }
 
@@ -422,9 +401,9 @@ final class HistoryStore: Sendable {
     }
 
     /// The summaries of the latest entries, as JSON texts with their positions.
-    func list(_ query: Query) async -> [(position: Position, summary: String)] {
+    func list(_ query: Query) -> [(position: Position, summary: String)] {
         let limit = now() &- age
-        return await read { database throws(DatabaseError) in
+        return read { database throws(DatabaseError) in
             var conditions = ["NOT (\(Self.isLive))", "ended >= ?"]
             var values: [Database.Value] = [.integer(limit)]
             if let channel = query.channel {
@@ -462,9 +441,9 @@ final class HistoryStore: Sendable {
     }
 
     /// The JSON texts of one entry; `nil` for an unknown one.
-    func entry(_ id: String) async -> (summary: String, detail: String)? {
+    func entry(_ id: String) -> (summary: String, detail: String)? {
         let limit = now() &- age
-        let rows = await read { database throws(DatabaseError) in
+        let rows = read { database throws(DatabaseError) in
             var found: [(String, String)] = []
             let sql = "SELECT summary, detail FROM connections WHERE id = ? AND NOT (\(Self.isLive)) AND ended >= ?"
             try database.run(sql, [.text(id), .integer(limit)]) { row in
@@ -476,25 +455,18 @@ final class HistoryStore: Sendable {
         return rows?.first
     }
 
-    /// Reads after all entries that wait are written.
     /// - Returns: `nil` when it fails, which is told.
     private func read<Value: Sendable>(
-        _ body: @escaping @Sendable (borrowing Database) throws(DatabaseError) -> Value
-    ) async -> Value? {
-        await withCheckedContinuation { continuation in
-            queue.async { [self] in
-                do throws(DatabaseError) {
-                    continuation.resume(returning: try perform(body))
-                } catch {
-                    tell(error)
-                    continuation.resume(returning: nil)
-                }
-            }
+        _ body: (borrowing Database) throws(DatabaseError) -> Value
+    ) -> Value? {
+        do throws(DatabaseError) {
+            return try perform(body)
+        } catch {
+            tell(error)
+            return nil
         }
     }
 
-    /// Returns when all entries that wait are written.
-    func flush() async {
-        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
-    }
+    /// Returns when all entries that wait are written, because the queue runs in order.
+    func flush() {}
 }
