@@ -20,6 +20,8 @@ struct ControlServices: Sendable {
     /// Of the operators' API. It has a client of its own, without the credentials of the webhooks' servers.
     let subscriptions: EventSubscriptions
     private let subscriptionClient: WebhookClient
+    /// On their way to the webhooks and subscriptions.
+    let reports: ReportQueue
     /// Fetches the keys of tokens at a URL.
     private let keySetClient: KeySetClient
     let counters = WebhookCounters()
@@ -82,11 +84,8 @@ struct ControlServices: Sendable {
         subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger) {
             records?.tell(subscription: $1, of: $0)
         }
-        let rooms = AyameRooms { [webhooks, subscriptions] report in
-            webhooks.take(report)
-            subscriptions.take(report)
-        }
-        relayCalls = AyameCalls(rooms, cluster: cluster)
+        reports = ReportQueue(webhooks, subscriptions, limits: limits)
+        relayCalls = AyameCalls(AyameRooms { [reports] in reports.add($0) }, cluster: cluster)
         authorizer = ReplaceableAuthorizer(OpenAuthorizer())
         authorizer.replace(with: makeAuthorizer(configuration, access))
         if let remote = access.keys.remote { Task { await remote.start() } }
@@ -108,12 +107,12 @@ struct ControlServices: Sendable {
     }
 
     /// Puts other tokens, keys and webhooks in force. Who is admitted already stays.
-    func change(to configuration: NodeConfiguration, _ access: NodeAccess) {
+    func change(to configuration: NodeConfiguration, _ access: NodeAccess) async {
         var settings = configuration.webhooks.configuration
         settings.signer = access.webhookSigner
         client.change(settings)
         subscriptionClient.change(settings.forSubscriptions)
-        webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
+        await webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
         let previous = self.access.current.keys.remote
         self.access.current = access
         authorizer.replace(with: makeAuthorizer(configuration, access))
@@ -187,9 +186,7 @@ struct ControlServices: Sendable {
         case .report(let report):
             statistics.take(report)
             traces?.joins.take(report)
-            let media = history?.take(report, at: EventLoop.now())
-            webhooks.take(report, media: media)
-            subscriptions.take(report)
+            reports.add(report, media: history?.take(report, at: EventLoop.now()))
         case .ended(let participant, _, _): clientStatistics.forget(participant)
         default: break
         }
@@ -236,7 +233,7 @@ struct ControlServices: Sendable {
     }
 
     /// The metrics of signaling and webhooks.
-    var snapshot: SignalingSnapshot {
-        SignalingSnapshot(statistics, counters, webhooks, subscriptions, time: Date().timeIntervalSince1970)
+    func snapshot() async -> SignalingSnapshot {
+        await SignalingSnapshot(statistics, counters, webhooks, subscriptions, time: Date().timeIntervalSince1970)
     }
 }

@@ -102,7 +102,7 @@ actor Reload {
         if let renewed = try parts.services.certificates.renew(fresh) {
             await parts.tlsAcceptor?.renew(renewed)
         }
-        parts.services.change(to: fresh, access)
+        await parts.services.change(to: fresh, access)
         parts.directory.setLimits(fresh.limits.rooms)
         await parts.cluster?.setAcceptsUnsignedRecords(fresh.cluster?.acceptsUnsignedRecords ?? false)
         parts.threshold.current = fresh.logLevel

@@ -28,9 +28,7 @@ enum SharedState {
         "Signaling/Web/FairWorkQueue.swift": (1, "a queue of jobs"),
         "Signaling/Web/Tracing/JoinTrace.swift": (1, "what a trace has seen, between a request and reports"),
         "Signaling/Web/Tracing/JoinTracer.swift": (1, "the table of joins under way"),
-        "Signaling/Webhooks/EventSubscriptions.swift": (1, "the list of subscriptions"),
-        "Signaling/Webhooks/WebhookAuthorizer.swift": (1, "counts of admissions under way"),
-        "Signaling/Webhooks/WebhookDeliverer.swift": (2, "the queue of events, and counts"),
+        "Signaling/Webhooks/ReportQueue.swift": (1, "the queue of reports, from channels and calls to webhooks"),
         "Tools/ImpairmentProxy/MediaPorts.swift": (1, "the addresses behind ports"),
         "nagare/Configuration/ConfigurationLayer.swift": (1, "keys that a library's closure lists"),
     ]

@@ -46,7 +46,7 @@ extension OperatorsAPI {
                 )
             ])
         ) { api, call in
-            ["subscriptions": .array((api.subscriptions?.all ?? []).map { describe($0, to: call.role) })]
+            ["subscriptions": .array((await api.subscriptions?.all ?? []).map { describe($0, to: call.role) })]
         },
         APIOperation(
             id: "subscribe",
@@ -58,7 +58,7 @@ extension OperatorsAPI {
             status: 201,
             answer: schema,
             problems: [.refusedValue, .subscriptionsFull]
-        ) { try $0.subscribe($1) },
+        ) { try await $0.subscribe($1) },
         APIOperation(
             id: "unsubscribe",
             method: .delete,
@@ -67,14 +67,14 @@ extension OperatorsAPI {
             status: 204,
             problems: [.subscriptionUnknown]
         ) { api, call in
-            guard api.subscriptions?.unsubscribe(call.path[.subscription] ?? "") == true else {
+            guard await api.subscriptions?.unsubscribe(call.path[.subscription] ?? "") == true else {
                 throw Problem(.subscriptionUnknown, "There is no such subscription; GET /v1/subscriptions lists all.")
             }
             return nil
         },
     ]
 
-    private func subscribe(_ call: APICall) throws -> JSONValue {
+    private func subscribe(_ call: APICall) async throws -> JSONValue {
         let url = call.body.value("url")?.string ?? ""
         guard EventSubscriptions.isURL(url) else {
             throw Problem(.refusedValue, "\"url\" must be an http or https URL with a host and without credentials.")
@@ -89,7 +89,7 @@ extension OperatorsAPI {
             throw Problem(.refusedValue, "\"users\" needs \"channel\": name the channel of these users.")
         }
         let kinds = call.body.value("events")?.array?.compactMap { $0.string.flatMap(EventSubscriptions.Kind.init) }
-        let subscription = subscriptions?.subscribe(
+        let subscription = await subscriptions?.subscribe(
             url: url,
             channel: channel,
             users: users,

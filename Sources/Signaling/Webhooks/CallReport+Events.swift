@@ -16,8 +16,8 @@ extension CallReport {
 }
 
 extension EventSubscriptions {
-    /// Queues the events of one report. It does not block.
-    package func take(_ report: CallReport) {
+    /// Queues the events of one report.
+    func take(_ report: CallReport) async {
         var members: [String: JSONValue] = ["session_id": .string(report.session.value), "relay": true]
         if let member = report.member {
             members["user_id"] = .string(member.user)
@@ -27,7 +27,7 @@ extension EventSubscriptions {
         }
         members["reason"] = report.reason.map { .string($0) }
         // A registration costs a client nothing, so it displaces no event of a channel's members.
-        enqueue(
+        await enqueue(
             report.kind,
             of: report.member?.user,
             in: report.room,
@@ -39,9 +39,9 @@ extension EventSubscriptions {
 }
 
 extension Webhooks {
-    /// Queues the event of one report. It does not block.
-    package func take(_ report: CallReport) {
-        enqueue(
+    /// Queues the event of one report.
+    func take(_ report: CallReport) async {
+        await enqueue(
             bodies.relay(report),
             of: report.member.flatMap { ParticipantID($0.connectionID) },
             in: report.room,

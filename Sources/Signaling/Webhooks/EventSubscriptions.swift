@@ -3,9 +3,8 @@ package import ChannelTypes
 import JSON
 package import Logging
 import MediaTypes
-package import Room
+import Room
 import ServiceLifecycle
-import Synchronization
 import Web
 
 #if canImport(FoundationEssentials)
@@ -19,7 +18,7 @@ import Web
 /// Each subscription has its own bounded queue, so a slow or dead server costs the others nothing. Subscriptions are in
 /// memory: they end with the node. In a cluster every node has them all, each for the events of its own members, so they end
 /// with the last node.
-package final class EventSubscriptions: Service {
+package actor EventSubscriptions: Service {
     /// What happened. The raw value is `event` in the body.
     package enum Kind: String, CaseIterable, Sendable, Codable {
         /// A connection started to publish.
@@ -69,7 +68,8 @@ package final class EventSubscriptions: Service {
         let subscription: Subscription
         let deliverer: WebhookDeliverer
     }
-    private let entries = Mutex<[Entry]>([])
+    /// The oldest first.
+    private var entries: [Entry] = []
     private let transport: any WebhookTransport
     private let limits: WebhookLimits
     private let counters: WebhookCounters
@@ -87,7 +87,7 @@ package final class EventSubscriptions: Service {
     ///   - logger: Logs undelivered events.
     ///   - onChange: called for each subscription that begins by the API of this node, as a text for ``take(_:of:)`` of the other
     ///     nodes, and with `nil` for each that ends. It must not block.
-    package convenience init(
+    package init(
         client: WebhookClient,
         counters: WebhookCounters,
         logger: Logger,
@@ -121,12 +121,16 @@ package final class EventSubscriptions: Service {
     // MARK: Subscriptions
 
     /// All subscriptions, the oldest first.
-    package var all: [Subscription] { entries.withLock { $0.map(\.subscription) } }
+    package var all: [Subscription] { entries.map(\.subscription) }
 
     /// The number of subscriptions, and of their events that are not delivered yet.
     package var load: (subscriptions: Int, waiting: Int) {
-        let entries = entries.withLock { $0 }
-        return (entries.count, entries.reduce(0) { $0 + $1.deliverer.waitingCount })
+        get async {
+            let entries = entries
+            var waiting = 0
+            for entry in entries { waiting += await entry.deliverer.waitingCount }
+            return (entries.count, waiting)
+        }
     }
 
     /// - Returns: the subscription; `nil` when there are ``countMax``.
@@ -148,6 +152,7 @@ package final class EventSubscriptions: Service {
 
     /// - Returns: whether there is room for it.
     private func begin(_ subscription: Subscription, countMax: Int = EventSubscriptions.countMax) -> Bool {
+        guard entries.count < countMax else { return false }
         let deliverer = WebhookDeliverer(
             name: Self.webhookName,
             url: subscription.url,
@@ -157,39 +162,33 @@ package final class EventSubscriptions: Service {
             logger: logger,
             sleep: sleep
         )
-        let isTaken = entries.withLock { entries in
-            guard entries.count < countMax else { return false }
-            let place = entries.firstIndex { $0.subscription.createdAt > subscription.createdAt } ?? entries.endIndex
-            entries.insert(Entry(subscription: subscription, deliverer: deliverer), at: place)
-            return true
-        }
-        if isTaken { add.yield(deliverer) }
-        return isTaken
+        let place = entries.firstIndex { $0.subscription.createdAt > subscription.createdAt } ?? entries.endIndex
+        entries.insert(Entry(subscription: subscription, deliverer: deliverer), at: place)
+        add.yield(deliverer)
+        return true
     }
 
     /// Ends a subscription after one last attempt for each queued event.
     /// - Returns: whether there was one.
-    package func unsubscribe(_ id: String) -> Bool {
-        let isEnded = end(id)
+    package func unsubscribe(_ id: String) async -> Bool {
+        let isEnded = await end(id)
         if isEnded { onChange(id, nil) }
         return isEnded
     }
 
-    private func end(_ id: String) -> Bool {
-        let removed = entries.withLock { entries -> Entry? in
-            entries.firstIndex { $0.subscription.id == id }.map { entries.remove(at: $0) }
-        }
-        removed?.deliverer.finish()
-        return removed != nil
+    private func end(_ id: String) async -> Bool {
+        guard let index = entries.firstIndex(where: { $0.subscription.id == id }) else { return false }
+        await entries.remove(at: index).deliverer.finish()
+        return true
     }
 
     // MARK: Cluster
 
     /// Takes a subscription that began at any node of the cluster, or with `nil` ended. A text that is none is ignored, and so is
     /// one beyond twice ``countMax``: two nodes may each have made the last one.
-    package func take(_ text: String?, of id: String) {
+    package func take(_ text: String?, of id: String) async {
         guard let text else {
-            _ = end(id)
+            _ = await end(id)
             return
         }
         guard let subscription = try? JSONDecoder().decode(Subscription.self, from: Data(text.utf8)),
@@ -212,40 +211,46 @@ package final class EventSubscriptions: Service {
 
     // MARK: Events
 
-    /// Queues the events of one report. It does not block.
-    package func take(_ report: RoomReport) {
+    /// Queues the events of one report.
+    func take(_ report: RoomReport) async {
         switch report {
-        case .sessionCreated(let session, let time): enqueue(.channelOpened, session, unixNanoseconds: time)
-        case .sessionDestroyed(let session, let time): enqueue(.channelClosed, session, unixNanoseconds: time)
+        case .sessionCreated(let session, let time): await enqueue(.channelOpened, session, unixNanoseconds: time)
+        case .sessionDestroyed(let session, let time): await enqueue(.channelClosed, session, unixNanoseconds: time)
         case .connectionCreated(let report):
-            enqueue(.memberJoined, report)
-            if report.connection.member.role.publishes { enqueue(.publish, report) }
+            await enqueue(.memberJoined, report)
+            if report.connection.member.role.publishes { await enqueue(.publish, report) }
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.name) }
-            enqueue(.memberLeft, report, reason: reason.name)
+            if report.connection.member.role.publishes { await enqueue(.publishDone, report, reason: reason.name) }
+            await enqueue(.memberLeft, report, reason: reason.name)
         case .roleChanged(let report, _):
-            enqueue(.memberRoleChanged, report)
+            await enqueue(.memberRoleChanged, report)
             if report.connection.member.role.publishes {
-                enqueue(.publish, report)
+                await enqueue(.publish, report)
             } else {
-                enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
+                await enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
             }
         case .qualityChanged(let report):
             let quality = report.connection.quality
-            enqueue(
+            await enqueue(
                 .memberNetworkQuality,
                 report,
                 isEssential: false,
                 ["uplink": .integer(quality.uplink.rawValue), "downlink": .integer(quality.downlink.rawValue)]
             )
-        case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
-        case .connectionResumed(let report): enqueue(.memberResumed, report)
+        case .connectionInterrupted(let report): await enqueue(.memberInterrupted, report)
+        case .connectionResumed(let report): await enqueue(.memberResumed, report)
         case .connectionUpdated, .connectionFailed, .setupAdvanced: break
         }
     }
 
-    private func enqueue(_ kind: Kind, _ session: ChannelSession, unixNanoseconds: Int64) {
-        enqueue(kind, of: nil, in: session.channel, at: unixNanoseconds, ["session_id": .string(session.id.value)])
+    private func enqueue(_ kind: Kind, _ session: ChannelSession, unixNanoseconds: Int64) async {
+        await enqueue(
+            kind,
+            of: nil,
+            in: session.channel,
+            at: unixNanoseconds,
+            ["session_id": .string(session.id.value)]
+        )
     }
 
     private func enqueue(
@@ -254,7 +259,7 @@ package final class EventSubscriptions: Service {
         reason: String? = nil,
         isEssential: Bool = true,
         _ more: [String: JSONValue] = [:]
-    ) {
+    ) async {
         let (connection, member) = (report.connection, report.connection.member)
         var members: [String: JSONValue] = [
             "session_id": .string(connection.session.value), "user_id": .string(member.clientID),
@@ -264,7 +269,7 @@ package final class EventSubscriptions: Service {
         ]
         members["reason"] = reason.map { .string($0) }
         members.merge(more) { $1 }
-        enqueue(
+        await enqueue(
             kind,
             of: member.clientID,
             in: connection.channel,
@@ -281,47 +286,37 @@ package final class EventSubscriptions: Service {
         at unixNanoseconds: Int64,
         isEssential: Bool = true,
         _ members: [String: JSONValue]
-    ) {
-        let wanting = entries.withLock { $0.filter { $0.subscription.wants(kind, of: user, in: channel) } }
-        for entry in wanting {
+    ) async {
+        for entry in entries where entry.subscription.wants(kind, of: user, in: channel) {
             var body = members
             body["id"] = .string(makeID())
             body["subscription_id"] = .string(entry.subscription.id)
             body["event"] = .string(kind.rawValue)
             body["channel"] = .string(channel.value)
             body["timestamp"] = .string(Timestamp.text(unixNanoseconds: unixNanoseconds))
-            entry.deliverer.enqueue(
+            await entry.deliverer.enqueue(
                 WebhookDeliverer.Event(body: .object(body), isEssential: isEssential),
                 of: channel
             )
         }
     }
 
+    /// Counts events that were dropped before it was known which subscriptions want them.
+    func dropped(_ events: UInt64, _ reason: WebhookCounters.DropReason) async {
+        if !entries.isEmpty { await counters.dropped(Self.webhookName, reason, events) }
+    }
+
     // MARK: Service
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
     package func run() async {
-        let deliveries = Task { [added] in
+        await deliver(drainTimeout: limits.drainTimeout) { [added] in
             await withDiscardingTaskGroup { group in
                 for await deliverer in added { group.addTask { await deliverer.run() } }
             }
-        }
-        // It throws when the task is cancelled, which ends the deliveries below.
-        try? await gracefulShutdown()
-        add.finish()
-        for entry in entries.withLock({ $0 }) { entry.deliverer.finish() }
-        let drainTimeout = limits.drainTimeout
-        await withTaskGroup(of: Void.self) { group in
-            group.addTask {
-                await withTaskCancellationHandler {
-                    await deliveries.value
-                } onCancel: {
-                    deliveries.cancel()
-                }
-            }
-            group.addTask { try? await Task.sleep(for: drainTimeout) }
-            await group.next()
-            group.cancelAll()
+        } finish: {
+            add.finish()
+            for entry in entries { await entry.deliverer.finish() }
         }
     }
 }

@@ -2,7 +2,6 @@ package import Access
 package import ChannelTypes
 package import JSON
 package import Logging
-import Synchronization
 package import Web
 
 #if canImport(FoundationEssentials)
@@ -15,14 +14,14 @@ package import Web
 ///
 /// A slow or dead server delays only the clients that wait for its answer, at most for the webhook timeout. The number of
 /// waiting clients is bounded.
-package final class WebhookAuthorizer: Authorizer {
+package actor WebhookAuthorizer: Authorizer {
     private let url: String
     private let transport: any WebhookTransport
     private let node: NodeIdentity
     private let counters: WebhookCounters
     private let logger: Logger
     private let now: @Sendable () -> Int64
-    private let pending: Mutex<PendingAdmissions>
+    private var pending: PendingAdmissions
 
     init(
         url: String,
@@ -35,7 +34,7 @@ package final class WebhookAuthorizer: Authorizer {
     ) {
         self.url = url
         self.transport = transport
-        pending = Mutex(PendingAdmissions(limits))
+        pending = PendingAdmissions(limits)
         self.node = node
         self.counters = counters
         self.logger = logger
@@ -45,7 +44,7 @@ package final class WebhookAuthorizer: Authorizer {
     /// - Parameters:
     ///   - configuration: The initializer returns `nil` when it has no authentication webhook.
     ///   - logger: Logs denied clients with the reason.
-    package convenience init?(
+    package init?(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
         node: NodeIdentity,
@@ -79,27 +78,28 @@ package final class WebhookAuthorizer: Authorizer {
     }
 
     package func admit(_ request: AccessRequest) async -> AccessDecision {
-        if let reason = pending.withLock({ $0.open(for: request.network) }) {
-            counters.dropped("auth", reason)
+        if let reason = pending.open(for: request.network) {
+            await counters.dropped("auth", reason)
             return failed(request, "Too many clients wait for the authentication webhook.")
         }
-        defer { pending.withLock { $0.close(for: request.network) } }
+        defer { pending.close(for: request.network) }
         do {
-            let answer = try await counters.timed("auth") { () async throws(WebhookFailure) in
+            let body = request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members)
+            let answer = try await counters.timed("auth") { [transport, url] () async throws(WebhookFailure) in
                 try await transport.exchange(
-                    request.webhookBody(timestamp: Timestamp.text(unixNanoseconds: now()), node: node.members),
+                    body,
                     with: url,
                     headers: [("sora-connection-id", request.participant.value)]
                 )
             }
-            return try decision(answer, request)
+            return try await decision(answer, request)
         } catch let failure as WebhookFailure {
             // A cancellation by the client is no failure of the server.
             guard !Task.isCancelled else { return .failed }
-            counters.failed("auth")
+            await counters.failed("auth")
             return failed(request, failure.message)
         } catch {
-            counters.failed("auth")
+            await counters.failed("auth")
             return failed(request, (error as? JSONShapeError)?.message ?? "\(error)")
         }
     }
@@ -107,14 +107,14 @@ package final class WebhookAuthorizer: Authorizer {
     private func decision(
         _ answer: [String: JSONValue],
         _ request: AccessRequest
-    ) throws(JSONShapeError) -> AccessDecision {
+    ) async throws(JSONShapeError) -> AccessDecision {
         let decision = try AccessDecision(webhookAnswer: answer)
-        counters.delivered("auth")
+        await counters.delivered("auth")
         switch decision {
         case .denied(let reason):
-            counters.decided(isAllowed: false)
+            await counters.decided(isAllowed: false)
             log("client denied by the authentication webhook", request, reason ?? "The webhook gave no reason.")
-        case .allowed, .failed: counters.decided(isAllowed: true)
+        case .allowed, .failed: await counters.decided(isAllowed: true)
         }
         return decision
     }

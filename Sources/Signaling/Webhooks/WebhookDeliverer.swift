@@ -5,11 +5,11 @@ import JSON
 import Logging
 package import Metrics
 import Room
-import Synchronization
+import ServiceLifecycle
 import Web
 
 /// Delivers the events of one webhook in the background, so that nothing waits for its server.
-final class WebhookDeliverer: Sendable {
+actor WebhookDeliverer {
     /// One event for the server.
     struct Event: Sendable {
         let body: JSONValue
@@ -37,16 +37,15 @@ final class WebhookDeliverer: Sendable {
     typealias AnswerHandler = @Sendable (_ event: Event, _ answer: [String: JSONValue]) async -> Void
 
     private let name: String
-    private let url: Replaceable<String>
+    private var url: String
     private let transport: any WebhookTransport
     private let limits: WebhookLimits
     private let counters: WebhookCounters
     private let logger: Logger
     private let sleep: @Sendable (Duration) async -> Void
-    private let queue: Mutex<DeliveryQueue<Event>>
-    /// Signals a change of the queue.
-    private let wakes: AsyncStream<Void>
-    private let wake: AsyncStream<Void>.Continuation
+    private var queue: DeliveryQueue<Event>
+    /// Signals a change of the queue; `nil` before ``run(_:)``.
+    private var wake: AsyncStream<Void>.Continuation?
 
     /// - Parameters:
     ///   - name: The name in logs and metrics: `event`, `session` or `subscription`.
@@ -61,57 +60,57 @@ final class WebhookDeliverer: Sendable {
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
     ) {
         self.name = name
-        self.url = Replaceable(url)
+        self.url = url
         self.transport = transport
         self.limits = limits
         self.counters = counters
         self.logger = logger
         self.sleep = sleep
-        queue = Mutex(DeliveryQueue(limits: limits))
-        (wakes, wake) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+        queue = DeliveryQueue(limits: limits)
     }
 
     /// The number of events not delivered yet.
-    var waitingCount: Int { queue.withLock { $0.count } }
+    var waitingCount: Int { queue.count }
 
     /// Sends later attempts to another address, those for events that are queued already included.
-    func setURL(_ url: String) { self.url.current = url }
+    func setURL(_ url: String) { self.url = url }
 
-    /// Queues an event behind earlier ones of the same channel. It does not block.
-    func enqueue(_ event: Event, of channel: ChannelName) {
+    /// Queues an event behind earlier ones of the same channel.
+    func enqueue(_ event: Event, of channel: ChannelName) async {
+        defer { wake?.yield() }
         let loser: ChannelName
         let reason: WebhookCounters.DropReason
-        switch queue.withLock({ $0.add(event, of: channel, isEssential: event.isEssential) }) {
-        case .taken:
-            wake.yield()
-            return
+        switch queue.add(event, of: channel, isEssential: event.isEssential) {
+        case .taken: return
         case .displaced(let channel): (loser, reason) = (channel, .channelShare)
         case .refused: (loser, reason) = (channel, .full)
         }
-        counters.dropped(name, reason)
+        await counters.dropped(name, reason)
         logger.debug(
             "webhook event dropped: the queue is full",
             metadata: ["webhook": "\(name)", "channel": "\(loser)"]
         )
-        wake.yield()
     }
 
     /// Delivers events until the task is cancelled, or the queue is empty after ``finish()``.
     func run(_ onAnswer: @escaping AnswerHandler = { _, _ in }) async {
+        let (wakes, wake) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        self.wake = wake
+        wake.yield()
         await withDiscardingTaskGroup { group in
             for await _ in wakes {
-                while let (channel, event) = queue.withLock({ $0.next() }) {
+                while let (channel, event) = queue.next() {
                     group.addTask { await self.attempt(event, of: channel, onAnswer) }
                 }
-                if queue.withLock({ $0.isDraining && $0.count == 0 }) { return }
+                if queue.isDraining && queue.count == 0 { return }
             }
         }
     }
 
     /// Makes ``run()`` return after one last attempt for each event.
     func finish() {
-        queue.withLock { $0.startDraining() }
-        wake.yield()
+        queue.startDraining()
+        wake?.yield()
     }
 
     private func attempt(_ event: Event, of channel: ChannelName, _ onAnswer: AnswerHandler) async {
@@ -119,8 +118,8 @@ final class WebhookDeliverer: Sendable {
         var reason = ""
         do throws(WebhookFailure) {
             let headers = event.participant.map { [("sora-connection-id", $0.value)] } ?? []
-            let answer = try await counters.timed(name) { () async throws(WebhookFailure) in
-                try await transport.exchange(event.body, with: url.current, headers: headers)
+            let answer = try await counters.timed(name) { [transport, url] () async throws(WebhookFailure) in
+                try await transport.exchange(event.body, with: url, headers: headers)
             }
             await onAnswer(event, answer)
             isDelivered = true
@@ -132,10 +131,10 @@ final class WebhookDeliverer: Sendable {
             )
             reason = error.message
         }
-        switch queue.withLock({ $0.finished(channel, isDelivered: isDelivered) }) {
-        case .delivered: counters.delivered(name)
+        switch queue.finished(channel, isDelivered: isDelivered) {
+        case .delivered: await counters.delivered(name)
         case .gaveUp:
-            counters.failed(name)
+            await counters.failed(name)
             logger.warning(
                 "webhook event dropped after its last attempt",
                 metadata: [
@@ -144,16 +143,44 @@ final class WebhookDeliverer: Sendable {
                 ]
             )
         case .retry(let wait):
-            counters.retried(name)
+            await counters.retried(name)
             await sleep(wait)
-            queue.withLock { $0.waited(for: channel) }
+            queue.waited(for: channel)
         }
-        wake.yield()
+        wake?.yield()
+    }
+}
+
+/// Runs deliveries until a graceful shutdown or the cancellation of the task, and then for a while.
+/// - Parameters:
+///   - drainTimeout: how long the deliveries may take to finish.
+///   - finish: has them finish.
+func deliver(
+    isolation: isolated (any Actor)? = #isolation,
+    drainTimeout: Duration,
+    _ deliveries: @escaping @Sendable () async -> Void,
+    finish: () async -> Void
+) async {
+    let deliveries = Task { await deliveries() }
+    // It throws when the task is cancelled, which ends the deliveries below.
+    try? await gracefulShutdown()
+    await finish()
+    await withTaskGroup(of: Void.self) { group in
+        group.addTask {
+            await withTaskCancellationHandler {
+                await deliveries.value
+            } onCancel: {
+                deliveries.cancel()
+            }
+        }
+        group.addTask { try? await Task.sleep(for: drainTimeout) }
+        await group.next()
+        group.cancelAll()
     }
 }
 
 /// Counts webhook requests, for metrics. There is one per node.
-package final class WebhookCounters: Sendable {
+package actor WebhookCounters {
     /// The counts of one webhook.
     package struct Counts: Hashable, Sendable {
         /// Delivered events; for the authentication webhook, decisions.
@@ -179,52 +206,46 @@ package final class WebhookCounters: Sendable {
         /// The queue was full, and no channel had more than one event.
         case full
     }
-    private struct State {
-        /// By the webhook's name.
-        var counts: [String: Counts] = [:]
-        var allowed: UInt64 = 0
-        var denied: UInt64 = 0
-    }
-    private let state = Mutex(State())
+    /// By the webhook's name.
+    private var counts: [String: Counts] = [:]
+    /// The number of clients that the authentication webhook admitted.
+    package private(set) var allowed: UInt64 = 0
+    /// The number of clients that it denied.
+    package private(set) var denied: UInt64 = 0
     private let now: @Sendable () -> Instant
 
-    package convenience init() { self.init(now: { DeadlineTimer.now }) }
+    package init() { self.init(now: { DeadlineTimer.now }) }
 
     init(now: @escaping @Sendable () -> Instant) { self.now = now }
 
     /// By the webhook's name: `auth`, `event`, `session`, `subscription` for all subscriptions together.
-    package subscript(_ name: String) -> Counts { state.withLock { $0.counts[name] ?? Counts() } }
-    /// The number of clients that the authentication webhook admitted.
-    package var allowed: UInt64 { state.withLock { $0.allowed } }
-    /// The number of clients that it denied.
-    package var denied: UInt64 { state.withLock { $0.denied } }
+    package subscript(_ name: String) -> Counts { counts[name] ?? Counts() }
 
     /// Sends one request and counts its duration, unless the task is cancelled meanwhile.
-    func timed<Answer: Sendable>(
+    nonisolated func timed<Answer: Sendable>(
         _ name: String,
-        _ request: () async throws(WebhookFailure) -> Answer
+        _ request: @Sendable () async throws(WebhookFailure) -> Answer
     ) async throws(WebhookFailure) -> Answer {
         let start = now()
-        defer {
-            if !Task.isCancelled {
-                let duration = now() - start
-                count(name) { $0.durations.observe(nanoseconds: duration.nanoseconds) }
-            }
-        }
-        return try await request()
+        let answer: Result<Answer, WebhookFailure>
+        do throws(WebhookFailure) { answer = .success(try await request()) } catch { answer = .failure(error) }
+        if !Task.isCancelled { await observe(now() - start, name) }
+        return try answer.get()
+    }
+
+    private func observe(_ duration: Interval, _ name: String) {
+        count(name) { $0.durations.observe(nanoseconds: duration.nanoseconds) }
     }
 
     func delivered(_ name: String) { count(name) { $0.successful += 1 } }
     func failed(_ name: String) { count(name) { $0.failed += 1 } }
     func retried(_ name: String) { count(name) { $0.retried += 1 } }
-    func dropped(_ name: String, _ reason: DropReason) { count(name) { $0.drops[reason, default: 0] += 1 } }
-    func decided(isAllowed: Bool) {
-        state.withLock { state in
-            if isAllowed { state.allowed += 1 } else { state.denied += 1 }
-        }
+    func dropped(_ name: String, _ reason: DropReason, _ events: UInt64 = 1) {
+        count(name) { $0.drops[reason, default: 0] += events }
     }
+    func decided(isAllowed: Bool) { if isAllowed { allowed += 1 } else { denied += 1 } }
 
     private func count(_ name: String, _ change: (inout Counts) -> Void) {
-        state.withLock { change(&$0.counts[name, default: Counts()]) }
+        change(&counts[name, default: Counts()])
     }
 }

@@ -1,7 +1,6 @@
 import Access
-import Base
 import ChannelTypes
-package import JSON
+import JSON
 package import Logging
 package import Room
 import ServiceLifecycle
@@ -15,23 +14,24 @@ package import Web
 
 /// The event and session webhooks.
 ///
-/// It queues reports without blocking and delivers them in the background, in order per channel. It applies the answers of
-/// the session webhook to new sessions.
+/// It delivers the events of reports in the background, in order per channel. It applies the answers of the session webhook to
+/// new sessions.
 ///
 /// ``WebhooksService`` runs it.
-package final class Webhooks: Sendable {
+package actor Webhooks {
     private let events: WebhookDeliverer
     private let sessions: WebhookDeliverer
     /// Which of the two are in use.
-    private let uses: Replaceable<(events: Bool, sessions: Bool)>
+    private var uses: (events: Bool, sessions: Bool)
     let bodies: WebhookBodies
+    private let counters: WebhookCounters
     private let logger: Logger
     private let drainTimeout: Duration
 
     /// - Parameters:
     ///   - client: The HTTP client, which must outlive the service.
     ///   - logger: Logs undelivered events.
-    package convenience init(
+    package init(
         _ configuration: WebhookConfiguration,
         client: WebhookClient,
         node: NodeIdentity,
@@ -63,63 +63,74 @@ package final class Webhooks: Sendable {
         }
         events = deliverer("event", configuration.eventURL)
         sessions = deliverer("session", configuration.sessionURL)
-        uses = Replaceable((configuration.eventURL != nil, configuration.sessionURL != nil))
+        uses = (configuration.eventURL != nil, configuration.sessionURL != nil)
         bodies = WebhookBodies(node: node, makeID: makeID)
         drainTimeout = configuration.limits.drainTimeout
+        self.counters = counters
         self.logger = logger
     }
 
     /// The number of events not delivered yet, by the webhook's name.
     package var waitingCounts: [String: Int] {
-        ["event": events.waitingCount, "session": sessions.waitingCount]
+        get async { ["event": await events.waitingCount, "session": await sessions.waitingCount] }
     }
 
     /// Changes the addresses. Without one no further events are queued, and the queued ones still go to the former address.
-    package func setURLs(event: String?, session: String?) {
-        if let event { events.setURL(event) }
-        if let session { sessions.setURL(session) }
-        uses.current = (event != nil, session != nil)
+    package func setURLs(event: String?, session: String?) async {
+        if let event { await events.setURL(event) }
+        if let session { await sessions.setURL(session) }
+        uses = (event != nil, session != nil)
     }
 
-    /// Queues the event of one report. It does not block.
+    /// Queues the events of one report.
     /// - Parameter media: How the media of a connection that ended was; `nil` where that is not known.
-    package func take(_ report: RoomReport, media: JSONValue? = nil) {
+    func take(_ report: RoomReport, media: JSONValue? = nil) async {
         switch report {
         case .sessionCreated(let session, let time):
-            enqueue(bodies.session("session.created", session, unixNanoseconds: time), of: session, isNew: true)
+            await enqueue(bodies.session("session.created", session, unixNanoseconds: time), of: session, isNew: true)
         case .sessionDestroyed(let session, let time):
-            enqueue(bodies.session("session.destroyed", session, unixNanoseconds: time), of: session, isNew: false)
+            await enqueue(
+                bodies.session("session.destroyed", session, unixNanoseconds: time),
+                of: session,
+                isNew: false
+            )
         case .connectionCreated(let report):
-            enqueue(bodies.event("connection.created", report), of: report)
-            if report.connection.member.role.publishes { enqueue(.publish, report) }
+            await enqueue(bodies.event("connection.created", report), of: report)
+            if report.connection.member.role.publishes { await enqueue(.publish, report) }
         case .connectionUpdated(let report):
-            enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
+            await enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
         case .roleChanged(let report, _):
             if report.connection.member.role.publishes {
-                enqueue(.publish, report)
+                await enqueue(.publish, report)
             } else {
-                enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
+                await enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
             }
-        case .connectionInterrupted(let report): enqueue(.memberInterrupted, report)
-        case .connectionResumed(let report): enqueue(.memberResumed, report)
+        case .connectionInterrupted(let report): await enqueue(.memberInterrupted, report)
+        case .connectionResumed(let report): await enqueue(.memberResumed, report)
         case .qualityChanged, .setupAdvanced: break
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { enqueue(.publishDone, report, reason: reason.name) }
-            enqueue(bodies.event("connection.destroyed", report, reason: reason.name, media: media), of: report)
+            if report.connection.member.role.publishes { await enqueue(.publishDone, report, reason: reason.name) }
+            await enqueue(bodies.event("connection.destroyed", report, reason: reason.name, media: media), of: report)
         case .connectionFailed(let report, let reason):
-            enqueue(bodies.event("connection.failed", report, reason: reason.name), of: report, isEssential: false)
+            await enqueue(
+                bodies.event("connection.failed", report, reason: reason.name),
+                of: report,
+                isEssential: false
+            )
         }
     }
 
     /// Queues an event of a kind that subscriptions have, too.
-    private func enqueue(_ kind: EventSubscriptions.Kind, _ report: ConnectionReport, reason: String? = nil) {
-        enqueue(bodies.event(kind.rawValue, report, reason: reason), of: report)
+    private func enqueue(_ kind: EventSubscriptions.Kind, _ report: ConnectionReport, reason: String? = nil) async {
+        await enqueue(bodies.event(kind.rawValue, report, reason: reason), of: report)
     }
 
     /// - Parameter body: Evaluated only with a configured event webhook.
-    private func enqueue(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true) {
+    private func enqueue(_ body: @autoclosure () -> JSONValue, of report: ConnectionReport, isEssential: Bool = true)
+        async
+    {
         let connection = report.connection
-        enqueue(body(), of: connection.member.id, in: connection.channel, isEssential: isEssential)
+        await enqueue(body(), of: connection.member.id, in: connection.channel, isEssential: isEssential)
     }
 
     /// - Parameter body: Evaluated only with a configured event webhook.
@@ -128,21 +139,27 @@ package final class Webhooks: Sendable {
         of participant: ParticipantID?,
         in channel: ChannelName,
         isEssential: Bool
-    ) {
-        guard uses.current.events else { return }
-        events.enqueue(
+    ) async {
+        guard uses.events else { return }
+        await events.enqueue(
             WebhookDeliverer.Event(body: body(), participant: participant, isEssential: isEssential),
             of: channel
         )
     }
 
     /// - Parameter isNew: whether the answer may configure the session.
-    private func enqueue(_ body: @autoclosure () -> JSONValue, of session: ChannelSession, isNew: Bool) {
-        guard uses.current.sessions else { return }
-        sessions.enqueue(
+    private func enqueue(_ body: @autoclosure () -> JSONValue, of session: ChannelSession, isNew: Bool) async {
+        guard uses.sessions else { return }
+        await sessions.enqueue(
             WebhookDeliverer.Event(body: body(), session: isNew ? session : nil),
             of: session.channel
         )
+    }
+
+    /// Counts events that were dropped before they were made. It is not known which; most events are of connections.
+    func dropped(_ events: UInt64, _ reason: WebhookCounters.DropReason) async {
+        guard uses.events || uses.sessions else { return }
+        await counters.dropped(uses.events ? "event" : "session", reason, events)
     }
 
     /// Applies the session webhook's answer, if the session still exists.
@@ -174,46 +191,21 @@ package final class Webhooks: Sendable {
 
     /// Delivers events until a graceful shutdown, and then the queued ones within the drain timeout.
     func run(_ directory: ChannelDirectory) async {
-        let (events, sessions, drainTimeout) = (events, sessions, drainTimeout)
-        let (endings, end) = AsyncStream.makeStream(of: Void.self)
-        await withTaskGroup(of: Void.self) { group in
-            let deliveries = Task {
-                await withDiscardingTaskGroup { group in
-                    group.addTask { await events.run() }
-                    group.addTask {
-                        await sessions.run { event, answer in
-                            guard let session = event.session else { return }
-                            await self.apply(answer, to: session, of: directory)
-                        }
+        await deliver(drainTimeout: drainTimeout) { [events, sessions] in
+            await withDiscardingTaskGroup { group in
+                group.addTask { await events.run() }
+                group.addTask {
+                    await sessions.run { event, answer in
+                        guard let session = event.session else { return }
+                        await self.apply(answer, to: session, of: directory)
                     }
                 }
             }
-            group.addTask {
-                await withTaskCancellationHandler {
-                    await withGracefulShutdownHandler {
-                        for await _ in endings {}
-                    } onGracefulShutdown: {
-                        end.finish()
-                    }
-                } onCancel: {
-                    end.finish()
-                }
-            }
-            await group.waitForAll()
-            events.finish()
-            sessions.finish()
-            group.addTask {
-                await withTaskCancellationHandler {
-                    await deliveries.value
-                } onCancel: {
-                    deliveries.cancel()
-                }
-            }
-            group.addTask { try? await Task.sleep(for: drainTimeout) }
-            await group.next()
-            group.cancelAll()
+        } finish: {
+            await events.finish()
+            await sessions.finish()
         }
-        let left = events.waitingCount + sessions.waitingCount
+        let left = await events.waitingCount + sessions.waitingCount
         guard left > 0 else { return }
         logger.warning("webhook events were not delivered before the shutdown", metadata: ["events": "\(left)"])
     }

@@ -65,7 +65,7 @@ struct ClusterRecords: Sendable {
                 )
             }
         }
-        await records.use(Self.subscription) { id, value in subscriptions.take(value, of: id) }
+        await records.use(Self.subscription) { id, value in await subscriptions.take(value, of: id) }
     }
 
     /// The same text for equal values.

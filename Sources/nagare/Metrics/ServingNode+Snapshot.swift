@@ -26,7 +26,7 @@ extension ServingNode {
         if configuration.metricsChannels > 0 {
             snapshot.channels = await directory.busiestChannels(configuration.metricsChannels)
         }
-        snapshot.signaling = services.snapshot
+        snapshot.signaling = await services.snapshot()
         snapshot.history = services.history?.counts
         snapshot.traces = services.traces?.counts
         snapshot.process = ProcessMetrics.current()

@@ -28,13 +28,15 @@ struct SignalingSnapshot: Sendable {
         _ webhooks: Webhooks,
         _ subscriptions: EventSubscriptions,
         time: Double
-    ) {
+    ) async {
         counts = statistics.counts
-        for name in Self.names + [EventSubscriptions.webhookName] { self.webhooks[name] = counters[name] }
-        allowed = counters.allowed
-        denied = counters.denied
-        waiting = webhooks.waitingCounts
-        let load = subscriptions.load
+        for name in Self.names + [EventSubscriptions.webhookName] {
+            self.webhooks[name] = await counters[name]
+        }
+        allowed = await counters.allowed
+        denied = await counters.denied
+        waiting = await webhooks.waitingCounts
+        let load = await subscriptions.load
         self.subscriptions = load.subscriptions
         waiting[EventSubscriptions.webhookName] = load.waiting
         self.time = time

@@ -109,7 +109,7 @@ final class KeptCallReports: Sendable {
             logger: SignalingBench.quiet
         )
         let room = try #require(ChannelName("call"))
-        _ = subscriptions.subscribe(
+        _ = await subscriptions.subscribe(
             url: "http://host/events",
             channel: room,
             users: [],
@@ -118,7 +118,7 @@ final class KeptCallReports: Sendable {
         try join("alice")
         try join("bob", "other")
         directory.leave(room, try connectionID(of: "alice"))
-        for report in kept.all { subscriptions.take(report) }
+        for report in kept.all { await subscriptions.take(report) }
         let run = Task { await subscriptions.run() }
         let posts = await transport.first(4).map(\.body)
         run.cancel()
@@ -146,7 +146,7 @@ final class KeptCallReports: Sendable {
         )
         try join("alice")
         directory.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
-        for report in kept.all { webhooks.take(report) }
+        for report in kept.all { await webhooks.take(report) }
         let run = Task { await webhooks.run(ChannelDirectory(planes: [FakeMediaPlane()])) }
         let posts = await transport.first(4).map(\.body)
         run.cancel()

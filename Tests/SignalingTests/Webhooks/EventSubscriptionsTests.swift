@@ -64,13 +64,12 @@ final class PostedEvents: WebhookTransport {
         #expect(subscription.wants(kind, of: user, in: Self.lobby) == isWanted)
     }
 
-    @Test func `a subscription of another node begins and ends here, too`() throws {
+    @Test func `a subscription of another node begins and ends here, too`() async throws {
         let seconds = Mutex<Int64>(0)
         let clock = RoomClock {
             RoomTime(instant: Instant(nanoseconds: 0), unixNanoseconds: seconds.withLock { $0 } * 1_000_000_000)
         }
-        let told = Mutex<[String]>([])
-        let cluster = Mutex<[EventSubscriptions]>([])
+        let told = Mutex<[(id: String, text: String?)]>([])
         let nodes = (0..<2).map { index in
             EventSubscriptions(
                 transport: PostedEvents(),
@@ -78,25 +77,32 @@ final class PostedEvents: WebhookTransport {
                 logger: SignalingBench.quiet,
                 makeID: { "\(index)" },
                 clock: clock,
-                onChange: { id, text in
-                    told.withLock { $0.append(id) }
-                    for node in cluster.withLock({ $0 }) { node.take(text, of: id) }
-                }
+                onChange: { id, text in told.withLock { $0.append((id, text)) } }
             )
         }
-        cluster.withLock { $0 = nodes }
+        /// Tells all nodes what was told last.
+        func tell() async throws {
+            let (id, text) = try #require(told.withLock { $0.last })
+            for node in nodes { await node.take(text, of: id) }
+        }
         let later = try #require(
-            nodes[1].subscribe(url: "http://b", channel: Self.lobby, users: ["c"], kinds: [.publish])
+            await nodes[1].subscribe(url: "http://b", channel: Self.lobby, users: ["c"], kinds: [.publish])
         )
+        try await tell()
         seconds.withLock { $0 += 1 }
-        _ = try #require(nodes[0].subscribe(url: "http://a", channel: nil, users: [], kinds: [.publishDone]))
-        #expect(nodes[0].all.map(\.url) == ["http://b", "http://a"] && nodes[0].all == nodes[1].all)
-        #expect(nodes[0].unsubscribe(later.id) && nodes[1].all.map(\.url) == ["http://a"])
+        _ = try #require(await nodes[0].subscribe(url: "http://a", channel: nil, users: [], kinds: [.publishDone]))
+        try await tell()
+        let all = await nodes[0].all
+        #expect(all.map(\.url) == ["http://b", "http://a"])
+        #expect(await nodes[1].all == all)
+        #expect(await nodes[0].unsubscribe(later.id))
+        try await tell()
+        #expect(await nodes[1].all.map(\.url) == ["http://a"])
         #expect(told.withLock { $0.count } == 3, "what a node takes it does not tell")
         let text = #"{"id":"x","createdAt":0,"url":"ftp://host","users":[],"kinds":[]}"#
-        for (text, id) in [(text, "x"), ("{", "y"), ("", "z")] { nodes[0].take(text, of: id) }
-        nodes[0].take(nil, of: "unknown")
-        #expect(nodes[0].all.count == 1)
+        for (text, id) in [(text, "x"), ("{", "y"), ("", "z")] { await nodes[0].take(text, of: id) }
+        await nodes[0].take(nil, of: "unknown")
+        #expect(await nodes[0].all.count == 1)
     }
 
     @Test func `a publisher's life is posted in order, with an id each and the cause of its end`() async throws {
@@ -106,7 +112,7 @@ final class PostedEvents: WebhookTransport {
             counters: WebhookCounters(),
             logger: SignalingBench.quiet
         )
-        let subscription = subscriptions.subscribe(
+        let subscription = await subscriptions.subscribe(
             url: "http://host/events",
             channel: nil,
             users: [],
@@ -114,11 +120,11 @@ final class PostedEvents: WebhookTransport {
         )
         let session = RoomFixtures.session()
         let report = RoomFixtures.report()
-        subscriptions.take(.sessionCreated(session, unixNanoseconds: 0))
-        subscriptions.take(.connectionCreated(report))
-        subscriptions.take(.connectionUpdated(report))
-        subscriptions.take(.connectionDestroyed(report, .kicked))
-        subscriptions.take(.sessionDestroyed(session, unixNanoseconds: 0))
+        await subscriptions.take(.sessionCreated(session, unixNanoseconds: 0))
+        await subscriptions.take(.connectionCreated(report))
+        await subscriptions.take(.connectionUpdated(report))
+        await subscriptions.take(.connectionDestroyed(report, .kicked))
+        await subscriptions.take(.sessionDestroyed(session, unixNanoseconds: 0))
         let run = Task { await subscriptions.run() }
         let posts = await transport.first(6)
         run.cancel()
@@ -145,7 +151,7 @@ final class PostedEvents: WebhookTransport {
             logger: SignalingBench.quiet
         )
         for kinds in [[EventSubscriptions.Kind.memberNetworkQuality], [.publish]] {
-            _ = subscriptions.subscribe(url: "http://host/\(kinds[0])", channel: nil, users: [], kinds: kinds)
+            _ = await subscriptions.subscribe(url: "http://host/\(kinds[0])", channel: nil, users: [], kinds: kinds)
         }
         var connection = RoomFixtures.connection()
         connection.quality = LinkQuality(uplink: .good, downlink: .veryBad)
@@ -155,26 +161,31 @@ final class PostedEvents: WebhookTransport {
             counts: ChannelCounts(),
             unixNanoseconds: 0
         )
-        subscriptions.take(.qualityChanged(report))
-        #expect(subscriptions.load == (2, 1))
+        await subscriptions.take(.qualityChanged(report))
+        #expect(await subscriptions.load == (2, 1))
         let run = Task { await subscriptions.run() }
         let post = try #require(await transport.first(1).first)
         #expect(post.body["event"] == "member.network_quality" && post.body["user_id"] == "c")
         #expect(post.body["uplink"] == 2 && post.body["downlink"] == 5)
-        try await eventually("the event was delivered") { counters[EventSubscriptions.webhookName].successful > 0 }
-        #expect(subscriptions.load == (2, 0))
+        try await eventually("the event was delivered") {
+            await counters[EventSubscriptions.webhookName].successful > 0
+        }
+        #expect(await subscriptions.load == (2, 0))
         run.cancel()
         await run.value
     }
 
-    @Test func `a deleted subscription gets no more events`() throws {
+    @Test func `a deleted subscription gets no more events`() async throws {
         let subscriptions = EventSubscriptions(
             transport: PostedEvents(),
             counters: WebhookCounters(),
             logger: SignalingBench.quiet
         )
-        let one = try #require(subscriptions.subscribe(url: "http://h", channel: nil, users: [], kinds: [.publish]))
-        #expect(subscriptions.unsubscribe(one.id) && subscriptions.all.isEmpty)
-        #expect(!subscriptions.unsubscribe(one.id))
+        let one = try #require(
+            await subscriptions.subscribe(url: "http://h", channel: nil, users: [], kinds: [.publish])
+        )
+        #expect(await subscriptions.unsubscribe(one.id))
+        #expect(await subscriptions.all.isEmpty)
+        #expect(await !subscriptions.unsubscribe(one.id))
     }
 }

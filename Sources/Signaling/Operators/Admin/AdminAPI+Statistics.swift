@@ -139,20 +139,20 @@ extension AdminAPI {
             "error": Self.errors(counts),
             "cluster_relay": [],
         ]
-        members.merge(webhookCounts) { $1 }
+        members.merge(await webhookCounts()) { $1 }
         return .object(members)
     }
 
-    private var webhookCounts: [String: JSONValue] {
-        let authentication = webhooks["auth"]
+    private func webhookCounts() async -> [String: JSONValue] {
+        let authentication = await webhooks["auth"]
         var members: [String: JSONValue] = [
-            "total_auth_webhook_allowed": .integer(webhooks.allowed),
-            "total_auth_webhook_denied": .integer(webhooks.denied),
+            "total_auth_webhook_allowed": .integer(await webhooks.allowed),
+            "total_auth_webhook_denied": .integer(await webhooks.denied),
             "total_successful_auth_webhook": .integer(authentication.successful),
             "total_failed_auth_webhook": .integer(authentication.failed + authentication.dropped),
         ]
         for name in ["session", "event", "stats"] {
-            let counts = webhooks[name]
+            let counts = await webhooks[name]
             members["total_successful_\(name)_webhook"] = .integer(counts.successful)
             members["total_failed_\(name)_webhook"] = .integer(counts.failed)
             members["total_ignored_\(name)_webhook"] = .integer(counts.dropped)
