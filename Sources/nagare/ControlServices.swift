@@ -85,7 +85,7 @@ struct ControlServices: Sendable {
             records?.tell(subscription: $1, of: $0)
         }
         reports = ReportQueue(webhooks, subscriptions, limits: limits)
-        relayCalls = AyameCalls(AyameRooms { [reports] in reports.add($0) }, cluster: cluster)
+        relayCalls = AyameCalls(cluster: cluster) { [reports] in reports.add($0) }
         authorizer = ReplaceableAuthorizer(OpenAuthorizer())
         authorizer.replace(with: makeAuthorizer(configuration, access))
         if let remote = access.keys.remote { Task { await remote.start() } }
@@ -175,7 +175,7 @@ struct ControlServices: Sendable {
     /// Has decisions of operators end calls of the 1:1 relay, and tells other nodes of blocks.
     func observers(telling records: ClusterRecords?) -> ChannelDirectory.Observers {
         var observers = ChannelDirectory.Observers()
-        observers.decision = { [relayCalls] in relayCalls.end(by: $0).compactMap(ParticipantID.init) }
+        observers.decision = { [relayCalls] in await relayCalls.end(by: $0).compactMap(ParticipantID.init) }
         if let records { observers.block = { records.tell($1, of: $0) } }
         return observers
     }

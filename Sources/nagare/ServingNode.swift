@@ -222,7 +222,7 @@ struct ServingNode: Sendable {
                 case .export: await request.answered(from: run) { await export($0, to: run) }
                 case .forward: await server.answer(forwarded: request.body)
                 case .connections: await api.answer(connections: request.body)
-                case .callRoom: calls.answer(request.body)
+                case .callRoom: await calls.answer(request.body)
                 case .hostingNodes, .canReach, .records, .unknown: nil
                 }
             }

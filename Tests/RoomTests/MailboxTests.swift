@@ -107,8 +107,10 @@ struct InboxTests {
     private let mid = MID("0")!
 
     private func taken(_ events: [PeerEvent]) -> [PeerEvent] {
-        let inbox = ChannelInbox()
-        for event in events { _ = inbox.post(event, from: peer) }
+        let inbox = Inbox(empty: ChannelInbox())
+        for (number, event) in events.enumerated() {
+            #expect(inbox.post { $0.add(event, from: peer) } == (number == 0))
+        }
         return inbox.take().events.map(\.event)
     }
 

@@ -25,7 +25,6 @@ struct SignalingBench {
     let server: PublicServer
     let statistics = SignalingStatistics()
     let relayCalls: AyameCalls
-    var relayRooms: AyameRooms { relayCalls.rooms }
 
     init(
         limits: RoomLimits = RoomLimits(),
@@ -49,10 +48,10 @@ struct SignalingBench {
     ) throws {
         let node = cluster?.incarnation ?? .standalone
         plane = FakeMediaPlane(MediaLocation(node: node, loop: LoopIndex(rawValue: 0)))
-        let relayCalls = AyameCalls(AyameRooms(onReport: onCallReport), cluster: relayCluster)
+        let relayCalls = AyameCalls(cluster: relayCluster, onReport: onCallReport)
         self.relayCalls = relayCalls
         var observers = ChannelDirectory.Observers()
-        observers.decision = { relayCalls.end(by: $0).compactMap(ParticipantID.init) }
+        observers.decision = { await relayCalls.end(by: $0).compactMap(ParticipantID.init) }
         directory = ChannelDirectory(
             planes: [plane],
             node: node,

@@ -4,6 +4,7 @@ enum SharedState {
     /// Files with locks, how many each has, and what they guard. A lock is held for a few assignments: nothing waits, no
     /// closure of another type is called and nothing is sent meanwhile.
     static let locks: [String: (count: Int, guards: String)] = [
+        "Base/Inbox.swift": (1, "a queue from threads to an actor"),
         "Base/Replaceable.swift": (1, "a value that is replaced as a whole"),
         "EventLoop/LockedValue.swift": (1, "the lock of libuv's loops: their inboxes and states"),
         "Forwarding/Media/Streams/TCPAdmission.swift": (1, "counts of TCP connections, of all loops"),
@@ -17,11 +18,8 @@ enum SharedState {
         "Room/Cluster/Node/ClusterNode.swift": (1, "the last view of the cluster, for readers"),
         "Room/Room/Channels/NodeDirectory.swift": (1, "the table of places, which channels change in one step"),
         "Room/Room/Channels/ParticipantEvents.swift": (1, "a queue of events, from a channel to a connection"),
-        "Room/Room/Channels/ChannelInbox.swift": (1, "a queue of events, from media loops and other channels"),
         "Signaling/Web/Statistics/ClientStatistics.swift": (1, "counts"),
         "Signaling/Web/Statistics/SignalingStatistics.swift": (1, "counts"),
-        "Signaling/Ayame/AyameCalls.swift": (1, "the table of registrations at other nodes"),
-        "Signaling/Ayame/AyameRooms.swift": (1, "the table of rooms of two"),
         "Signaling/Web/Clients/ClientAddresses.swift": (1, "addresses that proxies named, and counts of networks"),
         "Signaling/Web/Clients/WaitingBudget.swift": (1, "counts of bytes that wait, of all connections"),
         "Signaling/Web/Clients/RateLimiter.swift": (1, "token buckets of networks"),

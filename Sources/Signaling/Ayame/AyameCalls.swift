@@ -1,8 +1,8 @@
+import Base
 package import ChannelTypes
 package import Room
-import Synchronization
 import Web
-import Webhooks
+package import Webhooks
 
 /// The registrations of the relay's clients, in rooms of this node and of the other nodes of a cluster.
 ///
@@ -10,8 +10,8 @@ import Webhooks
 /// that is connected to another node is a guest there: an ordinary member whose messages go over the link of the two nodes.
 /// When that link is lost, the registration has ended at both nodes.
 ///
-/// It may be called on any thread. The closures of members are called under a lock.
-package final class AyameCalls: Sendable {
+/// Clients are told what is decided in the step that decides it.
+package actor AyameCalls {
     /// Where a client joins a room.
     enum Home: Hashable {
         case here
@@ -19,22 +19,27 @@ package final class AyameCalls: Sendable {
     }
 
     /// The rooms that are at this node.
-    package let rooms: AyameRooms
-    let cluster: (any OtherNodes)?
+    var rooms = AyameRooms()
+    var state = State()
+    /// What other nodes sent.
+    nonisolated let inbox = Inbox<[NodeID: AyameNodeInbox]>(empty: [:])
+    nonisolated let cluster: (any OtherNodes)?
     private let acceptTimeout: Duration
-    let state = Mutex(State())
+    private let onReport: @Sendable (CallReport) -> Void
 
     /// - Parameters:
     ///   - cluster: the other nodes; `nil` outside of a cluster.
     ///   - acceptTimeout: how long a room's node has for the answer to a registration.
+    ///   - onReport: called for each event of a room whose media goes from client to client, in order for each room.
+    ///     It must not block.
     package init(
-        _ rooms: AyameRooms = AyameRooms(),
         cluster: (any OtherNodes)? = nil,
-        acceptTimeout: Duration = .seconds(5)
+        acceptTimeout: Duration = .seconds(5),
+        onReport: @escaping @Sendable (CallReport) -> Void = { _ in }
     ) {
-        self.rooms = rooms
         self.cluster = cluster
         self.acceptTimeout = acceptTimeout
+        self.onReport = onReport
     }
 
     // MARK: Clients of this node
@@ -42,33 +47,42 @@ package final class AyameCalls: Sendable {
     /// Joins a room, wherever it is. When the task is cancelled, the client is not in the room, or ``Answer/joined(_:)`` is
     /// returned.
     ///
-    /// The parameters are those of ``AyameRooms/join(_:_:media:isMediaRequired:refusal:accept:)``.
+    /// - Parameters:
+    ///   - isMediaRequired: whether the client may not join a room with another path.
+    ///   - refusal: why the client is blocked.
     func join(
         _ room: ChannelName,
         _ member: AyameRooms.Member,
         media: CallMedia = .direct,
         isMediaRequired: Bool = false,
-        refusal: @escaping @Sendable () -> RoomError? = { nil },
-        accept: @escaping @Sendable (_ hasPartner: Bool, _ media: CallMedia) -> Void
+        refusal: @Sendable () -> RoomError? = { nil }
     ) async -> AyameRooms.Answer {
         // Two nodes that dial each other at the same time give one link up, and with it what was sent over it.
         for _ in 0..<2 {
             guard let cluster, case .at(let node) = await home(of: room, cluster) else {
-                return rooms.join(
-                    room,
-                    member,
-                    media: media,
-                    isMediaRequired: isMediaRequired,
-                    refusal: refusal,
-                    accept: accept
-                )
+                return joinHere(room, member, media: media, isMediaRequired: isMediaRequired, refusal: refusal)
             }
             if Task.isCancelled { return .refused(.endedDuringSetup) }
             let guest = AyameGuest(member, in: room, media: media, isMediaRequired: isMediaRequired)
-            let registration = Registration(home: node, room: room, member: member, accept: accept)
+            let registration = Registration(home: node, room: room, member: member)
             if let answer = await register(guest, registration, cluster, refusal) { return answer }
         }
         return .unreachable
+    }
+
+    /// Joins a room of this node.
+    /// - Parameter refusal: looked up in the same step as the member joins, so that no block is missed.
+    func joinHere(
+        _ room: ChannelName,
+        _ member: AyameRooms.Member,
+        media: CallMedia,
+        isMediaRequired: Bool,
+        refusal: () -> RoomError?
+    ) -> AyameRooms.Answer {
+        if let error = refusal() { return .refused(error) }
+        let (answer, effects) = rooms.join(room, member, media: media, isMediaRequired: isMediaRequired)
+        perform(effects)
+        return answer
     }
 
     /// - Returns: `nil` when the link to the node was lost before it answered.
@@ -76,76 +90,72 @@ package final class AyameCalls: Sendable {
         _ guest: AyameGuest,
         _ registration: Registration,
         _ cluster: any OtherNodes,
-        _ refusal: @Sendable () -> RoomError?
+        _ refusal: () -> RoomError?
     ) async -> AyameRooms.Answer? {
-        let id = guest.connectionID
+        let (id, home) = (guest.connectionID, registration.home)
         var timeout: Task<Void, Never>?
         defer { timeout?.cancel() }
-        cluster.want(registration.home)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
-                let answer = state.withLock { state -> AyameRooms.Answer?? in
-                    // In the same step as decisions of operators see the registration, so that no block is missed.
-                    if let error = refusal() { return .some(.refused(error)) }
-                    if Task.isCancelled { return .some(.refused(.endedDuringSetup)) }
-                    guard let message = AyameNodeMessage.register(guest).encoded else { return .some(.unreachable) }
-                    guard cluster.sendCallMessage(message, to: registration.home) else { return .some(nil) }
-                    var registration = registration
-                    registration.answer = continuation
-                    state.add(registration)
-                    return nil
+                // In the same step as decisions of operators see the registration, so that no block is missed.
+                if let error = refusal() { return continuation.resume(returning: .refused(error)) }
+                guard let message = AyameNodeMessage.register(guest).encoded else {
+                    return continuation.resume(returning: .unreachable)
                 }
-                if let answer {
-                    cluster.release(registration.home)
-                    continuation.resume(returning: answer)
-                } else {
-                    timeout = Task { [weak self, acceptTimeout] in
-                        guard (try? await Task.sleep(for: acceptTimeout)) != nil else { return }
-                        self?.abandon(id, .unreachable)
-                    }
+                cluster.want(home)
+                guard cluster.sendCallMessage(message, to: home) else {
+                    cluster.release(home)
+                    return continuation.resume(returning: nil)
+                }
+                var registration = registration
+                registration.answer = continuation
+                state.add(registration)
+                timeout = Task {
+                    try? await Task.sleep(for: acceptTimeout)
+                    if !Task.isCancelled { abandon(id, .unreachable) }
                 }
             }
         } onCancel: {
-            abandon(id, .refused(.endedDuringSetup))
+            Task { await abandon(id, .refused(.endedDuringSetup)) }
         }
     }
 
     /// Gives a registration up that its room's node has not answered.
     private func abandon(_ id: String, _ answer: AyameRooms.Answer) {
-        let continuation = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
-            guard state.registrations[id]?.answer != nil else { return nil }
-            return remove(id, telling: CallReport.leftByItself, &state)?.answer
-        }
-        continuation?.resume(returning: answer)
+        guard state.registrations[id]?.answer != nil else { return }
+        remove(id, telling: CallReport.leftByItself)?.answer?.resume(returning: answer)
     }
 
     /// Sends a text to the other member of the room, if there is one. A client's texts are sent one after the other.
     /// - Returns: Whether there was one, as far as this node knows.
     func relay(_ text: String, in room: ChannelName, from id: String) -> Bool {
-        guard let home = state.withLock({ $0.registrations[id]?.home }) else {
-            return rooms.relay(text, in: room, from: id)
-        }
-        return send(.relay(text, from: id), to: home)
+        if let home = state.registrations[id]?.home { return send(.relay(text, from: id), to: home) }
+        guard let partner = rooms.partner(of: id, in: room) else { return false }
+        tell(partner, .text(text))
+        return true
     }
 
     /// Ends the room of a member that left, as ``AyameRooms/leave(_:_:reason:)``.
     func leave(_ room: ChannelName, _ id: String, reason: String = CallReport.leftByItself) {
-        guard let registration = state.withLock({ remove(id, telling: reason, &$0) }) else {
-            return rooms.leave(room, id, reason: reason)
+        guard let registration = remove(id, telling: reason) else {
+            return perform(rooms.leave(room, id, reason: reason))
         }
         registration.answer?.resume(returning: .refused(.endedDuringSetup))
     }
 
     // MARK: Operators
 
+    /// All rooms of this node, in no particular order.
+    package var listings: [AyameRooms.Listing] { rooms.listings }
+
     /// The clients whose media does not pass a node: those in rooms of this node, and this node's in other rooms.
     package var directRegistrationCount: Int {
-        rooms.directRegistrationCount + state.withLock { $0.registrations.values.count { $0.media == .direct } }
+        rooms.directRegistrationCount + state.registrations.values.count { $0.media == .direct }
     }
 
     /// Ends all registrations as a shutdown does: in rooms of this node, and those of its clients.
     package func endAll() {
-        rooms.endAll()
+        perform(rooms.end { _ in AyameClose(.shutdown) }.effects)
         _ = endElsewhere { _ in AyameClose(.shutdown) }
     }
 
@@ -153,7 +163,7 @@ package final class AyameCalls: Sendable {
     /// does not know, a little later.
     /// - Returns: The connection identifiers of those that have ended.
     package func end(by decision: OperatorDecision) -> [String] {
-        let ended = rooms.end(by: decision)
+        let ended = endHere(by: decision)
         guard let cluster else { return ended }
         let elsewhere = endElsewhere(in: decision.callRoom) { decision.relayClose(of: $0.user) }
         // Who ends here ends the room, wherever that is.
@@ -163,39 +173,65 @@ package final class AyameCalls: Sendable {
         return ended + elsewhere
     }
 
+    /// Ends registrations in rooms of this node.
+    func endHere(by decision: OperatorDecision) -> [String] {
+        let (ended, effects) = rooms.end(by: decision)
+        perform(effects)
+        return ended
+    }
+
     /// Ends this node's registrations in rooms of other nodes. Those nodes end the rooms.
     private func endElsewhere(
         in room: ChannelName? = nil,
         _ reason: (AyameRooms.Member) -> AyameClose?
     ) -> [String] {
-        var answers: [(CheckedContinuation<AyameRooms.Answer?, Never>, AyameClose)] = []
-        let ended = state.withLock { state in
-            let known = room.map { state.elsewhere[$0] ?? [] } ?? Array(state.registrations.keys)
-            return known.filter { id in
-                guard let registration = state.registrations[id], let close = reason(registration.member) else {
-                    return false
-                }
-                remove(id, telling: close.close.reason, &state)
-                if let answer = registration.answer {
-                    answers.append((answer, close))
-                } else {
-                    registration.member.leave(close)
-                }
-                return true
+        let known = room.map { state.elsewhere[$0] ?? [] } ?? Array(state.registrations.keys)
+        return known.filter { id in
+            guard let registration = state.registrations[id], let close = reason(registration.member) else {
+                return false
             }
+            remove(id, telling: close.close.reason)
+            if let answer = registration.answer {
+                answer.resume(returning: .rejected(AyameRefusal(close.close.reason)))
+            } else {
+                perform(registration.member.farewell(close))
+            }
+            return true
         }
-        for (answer, close) in answers { answer.resume(returning: .rejected(AyameRefusal(close.close.reason))) }
-        return ended
     }
 
-    // MARK: State
+    // MARK: Effects
 
-    /// Ends a registration elsewhere. Its room's node is told.
+    func perform(_ effects: [AyameRooms.Effect]) {
+        for effect in effects {
+            switch effect {
+            case .tell(let member, let notice): tell(member, notice)
+            case .report(let event, let room, let session):
+                let time = RoomClock.system.unixNanoseconds
+                onReport(CallReport(event: event, room: room, session: session, unixNanoseconds: time))
+            }
+        }
+    }
+
+    func tell(_ member: AyameRooms.Member, _ notice: AyameRooms.Notice) {
+        switch member.origin {
+        case .here(let tell): tell(notice)
+        case .at(let node):
+            let guest = Guest(node: node, connectionID: member.connectionID)
+            // Its node has forgotten one that left or whose link was lost.
+            guard state.guests[guest] != nil else { return }
+            if case .ended = notice { _ = state.remove(guest) }
+            send(AyameNodeMessage(notice, to: member.connectionID), to: node)
+        }
+    }
+
+    /// Ends a registration elsewhere.
+    /// - Parameter reason: told to its room's node; `nil` for what that node knows.
     /// - Returns: `nil` without one.
     @discardableResult
-    private func remove(_ id: String, telling reason: String, _ state: inout State) -> Registration? {
+    func remove(_ id: String, telling reason: String? = nil) -> Registration? {
         guard let registration = state.remove(id) else { return nil }
-        send(.leave(id, reason: reason), to: registration.home)
+        if let reason { send(.leave(id, reason: reason), to: registration.home) }
         cluster?.release(registration.home)
         return registration
     }

@@ -75,19 +75,22 @@ package actor AyameConnection {
 
     /// Returns when the WebSocket is closed.
     package func run(_ input: NIOAsyncChannelInboundStream<WebSocketInput>) async {
-        perform([])
+        await perform([])
         do {
             for try await message in input {
                 switch message {
-                case .text(let text): perform(receive(text))
-                case .closed, .refused: perform(session.socketClosed())
-                case .stopping: perform(session.stopping())
+                case .text(let text):
+                    // The texts that waited for the room go first.
+                    if place != nil { await joining?.value }
+                    await perform(receive(text))
+                case .closed, .refused: await perform(session.socketClosed())
+                case .stopping: await perform(session.stopping())
                 }
             }
         } catch {
             context.logger.debug("WebSocket failed", metadata: ["error": "\(error)"])
         }
-        perform(session.socketClosed())
+        await perform(session.socketClosed())
         authorization?.cancel()
         timer.cancel()
     }
@@ -99,7 +102,8 @@ package actor AyameConnection {
         return isWithin ? session.received(text, at: DeadlineTimer.now) : session.refusedAsTooMany()
     }
 
-    private func perform(_ actions: [AyameSession.Action]) {
+    /// Returns when the room has taken what it is sent, so that a client sends no faster than that.
+    private func perform(_ actions: [AyameSession.Action]) async {
         for action in actions {
             switch action {
             case .send(let text): writer.write(.text(ByteBuffer(string: text)))
@@ -109,10 +113,10 @@ package actor AyameConnection {
                 writer.write(.close(close.close))
             case .authorize(let registration): authorization = Task { await authorize(registration) }
             case .join(let registration, let permission): joining = Task { await join(registration, permission) }
-            case .relay(let text): relay(text)
+            case .relay(let text): await relay(text)
             case .negotiate(let sdp): negotiate(sdp)
-            case .checkExpiry: checkExpiry()
-            case .leave: leave()
+            case .checkExpiry: await checkExpiry()
+            case .leave: await leave()
             }
         }
         arm()
@@ -124,9 +128,9 @@ package actor AyameConnection {
         }
     }
 
-    private func timeout() {
+    private func timeout() async {
         timer.fired()
-        perform(session.handleTimeout(at: DeadlineTimer.now))
+        await perform(session.handleTimeout(at: DeadlineTimer.now))
     }
 
     // MARK: Channels
@@ -137,7 +141,7 @@ package actor AyameConnection {
             context.statistics.relayRegistered(.rejected)
             logRefusal(registration, reason)
         }
-        perform(session.admitted(decision))
+        await perform(session.admitted(decision))
     }
 
     private func join(_ registration: AyameRegistration, _ permission: AyamePermission) async {
@@ -150,10 +154,21 @@ package actor AyameConnection {
             user: permission.clientID(registration) ?? connectionID,
             app: permission.grants.app,
             registeredAt: directory.unixSeconds,
-            send: { writer.write(.text(ByteBuffer(string: $0))) },
-            close: { [weak self] close in
-                writer.write(.close(close.close))
-                Task { await self?.ended() }
+            origin: .here { [weak self] notice in
+                switch notice {
+                case .accepted(let hasPartner, let media):
+                    let text = AyameServerMessage.accept(
+                        connectionID: connectionID,
+                        hasPartner: hasPartner || media == .server,
+                        media: media,
+                        permission.acceptance
+                    )
+                    writer.write(.text(ByteBuffer(string: text)))
+                case .text(let text): writer.write(.text(ByteBuffer(string: text)))
+                case .ended(let close):
+                    writer.write(.close(close.close))
+                    Task { await self?.ended() }
+                }
             }
         )
         let answer = await context.calls.join(
@@ -161,29 +176,24 @@ package actor AyameConnection {
             member,
             media: permission.media,
             isMediaRequired: permission.isMediaRequired,
-            refusal: { directory.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) },
-            accept: { hasPartner, media in
-                let text = AyameServerMessage.accept(
-                    connectionID: connectionID,
-                    hasPartner: hasPartner || media == .server,
-                    media: media,
-                    permission.acceptance
-                )
-                member.send(text)
-            }
+            refusal: { directory.blockRefusal(of: member.user, in: registration.room, as: .sendrecv) }
         )
         if case .joined(let media) = answer {
             context.statistics.relayRegistered(.accepted)
-            joined(registration, permission, media)
+            await joined(registration, permission, media)
         } else if let refusal = answer.refusal, !session.hasEnded {
             context.statistics.relayRegistered(answer == .full ? .full : .rejected)
             let isUnanswered = answer == .unreachable
             logRefusal(registration, isUnanswered ? "The node that has the room did not answer." : refusal.reason)
-            perform(session.refused(refusal.reason))
+            await perform(session.refused(refusal.reason))
         }
     }
 
-    private func joined(_ registration: AyameRegistration, _ permission: AyamePermission, _ media: CallMedia) {
+    private func joined(
+        _ registration: AyameRegistration,
+        _ permission: AyamePermission,
+        _ media: CallMedia
+    ) async {
         place = (registration, permission, DeadlineTimer.now)
         let lifetime = permission.grants.permissions.lifetime.map { Interval($0) }
         let actions = session.joined(media, lifetime: lifetime, at: DeadlineTimer.now)
@@ -195,30 +205,30 @@ package actor AyameConnection {
             ]
         )
         // The client may have left while it joined.
-        guard !session.hasEnded || !actions.isEmpty else { return leave() }
-        perform(actions)
-        checkExpiry()
+        guard !session.hasEnded || !actions.isEmpty else { return await leave() }
+        await perform(actions)
+        await checkExpiry()
     }
 
-    private func checkExpiry() {
+    private func checkExpiry() async {
         guard let expiry = place?.permission.grants.permissions.expiry else { return }
-        perform(session.expires(in: context.directory.timeLeft(until: expiry), at: DeadlineTimer.now))
+        await perform(session.expires(in: context.directory.timeLeft(until: expiry), at: DeadlineTimer.now))
     }
 
     /// The room ended this registration and closed its WebSocket.
-    private func ended() {
-        perform(session.socketClosed())
-        leave()
+    private func ended() async {
+        await perform(session.socketClosed())
+        await leave()
     }
 
-    private func relay(_ text: String) {
+    private func relay(_ text: String) async {
         guard let place else { return }
-        if context.calls.relay(text, in: place.registration.room, from: place.permission.connectionID) {
+        if await context.calls.relay(text, in: place.registration.room, from: place.permission.connectionID) {
             context.statistics.relayedMessage()
         }
     }
 
-    private func leave() {
+    private func leave() async {
         authorization?.cancel()
         joining?.cancel()
         if let resource = media?.resource {
@@ -229,7 +239,7 @@ package actor AyameConnection {
         guard let place else { return }
         self.place = nil
         let connectionID = place.permission.connectionID
-        context.calls.leave(place.registration.room, connectionID, reason: departure)
+        await context.calls.leave(place.registration.room, connectionID, reason: departure)
         context.logger.info(
             "relay left",
             metadata: [
@@ -260,12 +270,12 @@ package actor AyameConnection {
         }
     }
 
-    private func renegotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+    private func renegotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) async {
         if case .success(let opened) = opened, media?.resource == opened.resource { media = opened }
-        perform(session.answered(opened.map(\.answer)))
+        await perform(session.answered(opened.map(\.answer)))
     }
 
-    private func negotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) {
+    private func negotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) async {
         let isOver = place == nil
         if case .success(let opened) = opened {
             guard !isOver else {
@@ -276,7 +286,7 @@ package actor AyameConnection {
             media = opened
             Task { await self.watch(opened.events) }
         }
-        perform(session.answered(opened.map(\.answer)))
+        await perform(session.answered(opened.map(\.answer)))
     }
 
     /// Waits for the end of the client's media. A standalone client that has left the signaling leaves the room then.
@@ -284,9 +294,9 @@ package actor AyameConnection {
         for await event in events {
             guard case .ended(let reason) = event else { continue }
             media = nil
-            perform(session.mediaEnded(reason))
+            await perform(session.mediaEnded(reason))
         }
-        leave()
+        await leave()
     }
 
     private func logRefusal(_ registration: AyameRegistration, _ reason: String) {

@@ -20,7 +20,7 @@ extension AyameRooms {
         /// One or two, in the order of registering.
         package let registrations: [Registration]
 
-        fileprivate init(_ room: ChannelName, _ call: Call) {
+        init(_ room: ChannelName, _ call: Call) {
             self.room = room
             media = call.media
             app = call.app
@@ -35,23 +35,9 @@ extension AyameRooms {
         }
     }
 
-    /// All rooms, in no particular order.
-    package var listings: [Listing] { read { rooms in rooms.map { Listing($0.key, $0.value) } } }
-
-    /// `nil` when nobody is in the room.
-    func listing(of room: ChannelName) -> Listing? { read { rooms in rooms[room].map { Listing(room, $0) } } }
-
-    /// The registrations of rooms whose media does not pass the node. The others are participants of channels, too.
-    var directRegistrationCount: Int {
-        read { rooms in rooms.values.reduce(0) { $0 + ($1.media == .direct ? $1.members.count : 0) } }
-    }
-
-    /// Ends all registrations as a shutdown does.
-    func endAll() { _ = end { _ in AyameClose(.shutdown) } }
-
     /// Ends the registrations that an operator's decision is about, and the rooms that they are in.
     /// - Returns: The connection identifiers of those registrations.
-    func end(by decision: OperatorDecision) -> [String] {
+    mutating func end(by decision: OperatorDecision) -> (ended: [String], effects: [Effect]) {
         end(in: decision.callRoom.map { [$0] }) { decision.relayClose(of: $0.user) }
     }
 }

@@ -1,14 +1,13 @@
-package import ChannelTypes
+import ChannelTypes
 import Room
-import Synchronization
 import Web
-package import Webhooks
+import Webhooks
 
-/// The rooms of the 1:1 relay, with at most two members each. A room ends when a member leaves it.
+/// The rooms of the 1:1 relay at one node, with at most two members each. A room ends when a member leaves it.
 ///
-/// All changes and all relayed messages are serialized here, so that of two simultaneous clients one is the first, and no
-/// message reaches a client before its `accept`.
-package final class AyameRooms: Sendable {
+/// It decides; its owner performs the effects, each as soon as it is decided. So of two simultaneous clients one is the first, and
+/// no message reaches a client before its `accept`.
+package struct AyameRooms: Sendable {
     /// A client's connection in a room.
     struct Member: Sendable {
         let connectionID: String
@@ -21,10 +20,31 @@ package final class AyameRooms: Sendable {
         let app: String?
         /// When it registered, in seconds since 1970 UTC.
         let registeredAt: Int64
-        /// Sends a text. It must not block or call the rooms.
-        let send: @Sendable (String) -> Void
-        /// Ends the registration and closes the WebSocket. It must not block or call the rooms.
-        let close: @Sendable (AyameClose) -> Void
+        let origin: Origin
+    }
+
+    /// The node that a member is connected to.
+    enum Origin: Sendable {
+        /// This one. The closure tells the client. It must not block.
+        case here(@Sendable (Notice) -> Void)
+        case at(NodeID)
+    }
+
+    /// What a member is told.
+    enum Notice: Hashable, Sendable {
+        /// It has joined, and gets texts from now on.
+        case accepted(hasPartner: Bool, media: CallMedia)
+        /// Of the other member, or of the room.
+        case text(String)
+        /// Its registration has ended, and with it its WebSocket.
+        case ended(AyameClose)
+    }
+
+    /// What the owner of the rooms does, in order.
+    enum Effect: Sendable {
+        case tell(Member, Notice)
+        /// An event of a room whose media goes from client to client.
+        case report(CallReport.Event, ChannelName, ChannelSessionID)
     }
 
     struct Identity: Hashable, Sendable, Codable {
@@ -71,126 +91,109 @@ package final class AyameRooms: Sendable {
         }
     }
 
-    private let rooms = Mutex<[ChannelName: Call]>([:])
-    private let clock: RoomClock
-    private let onReport: @Sendable (CallReport) -> Void
-
-    /// - Parameter onReport: called for each event of a room whose media goes from client to client, in order for each room.
-    ///   It must not block or call the rooms.
-    package init(clock: RoomClock = .system, onReport: @escaping @Sendable (CallReport) -> Void = { _ in }) {
-        self.clock = clock
-        self.onReport = onReport
-    }
+    private var calls: [ChannelName: Call] = [:]
 
     /// The number of rooms.
-    var count: Int { rooms.withLock { $0.count } }
-
-    /// Reads the rooms. `body` must not block, or send to members.
-    func read<Value: Sendable>(_ body: ([ChannelName: Call]) -> Value) -> Value { rooms.withLock { body($0) } }
+    var count: Int { calls.count }
 
     /// Joins a room. Its first member decides on the path of its media.
-    /// - Parameters:
-    ///   - isMediaRequired: whether the client may not join a room with another path.
-    ///   - refusal: why the client is blocked, looked up in the same step as it joins, so that no block is missed.
-    ///   - accept: Called with whether there is another member, before that one's messages can reach the client.
-    func join(
+    /// - Parameter isMediaRequired: whether the client may not join a room with another path.
+    mutating func join(
         _ name: ChannelName,
         _ member: Member,
         media: CallMedia = .direct,
-        isMediaRequired: Bool = false,
-        refusal: () -> RoomError? = { nil },
-        accept: (_ hasPartner: Bool, _ media: CallMedia) -> Void
-    ) -> Answer {
-        rooms.withLock { rooms in
-            if let error = refusal() { return .refused(error) }
-            // As in channels, clients without an app fit any room.
-            if let app = member.app, let owner = rooms[name]?.app, app != owner { return .refused(.appMismatch) }
-            if let identity = member.identity,
-                rooms[name]?.members.contains(where: { $0.identity == identity }) == true
-            {
-                let others = end(&rooms, name) { ($0.identity == identity ? AyameClose.replaced : .bye).close.reason }
-                for other in others {
-                    if other.identity == identity { other.close(.replaced) } else { other.leave(.bye) }
-                }
+        isMediaRequired: Bool = false
+    ) -> (answer: Answer, effects: [Effect]) {
+        // As in channels, clients without an app fit any room.
+        if let app = member.app, let owner = calls[name]?.app, app != owner { return (.refused(.appMismatch), []) }
+        var effects: [Effect] = []
+        if let identity = member.identity, let others = calls[name]?.members,
+            others.contains(where: { $0.identity == identity })
+        {
+            effects += remove(name) { ($0.identity == identity ? AyameClose.replaced : .bye).close.reason }
+            for other in others {
+                effects += other.identity == identity ? [.tell(other, .ended(.replaced))] : other.farewell(.bye)
             }
-            let isNew = rooms[name] == nil
-            var call = rooms[name] ?? Call(session: .random(), media: media)
-            guard call.members.count < 2 else { return .full }
-            guard !isMediaRequired || call.media == media else { return .otherMedia }
-            accept(!call.members.isEmpty, call.media)
-            call.members.append(member)
-            if call.app == nil { call.app = member.app }
-            rooms[name] = call
-            if isNew { report(.opened, of: call, in: name) }
-            report(.joined(member.reported), of: call, in: name)
-            return .joined(call.media)
         }
+        let isNew = calls[name] == nil
+        var call = calls[name] ?? Call(session: .random(), media: media)
+        guard call.members.count < 2 else { return (.full, effects) }
+        guard !isMediaRequired || call.media == media else { return (.otherMedia, effects) }
+        effects.append(.tell(member, .accepted(hasPartner: !call.members.isEmpty, media: call.media)))
+        call.members.append(member)
+        if call.app == nil { call.app = member.app }
+        calls[name] = call
+        if isNew { effects += report(.opened, of: call, in: name) }
+        return (.joined(call.media), effects + report(.joined(member.reported), of: call, in: name))
     }
 
     /// Ends the registrations that match, and the rooms that they are in.
     /// - Parameter reason: of a registration's end; `nil` for one that ends only if the other member's does.
     /// - Returns: The connection identifiers of the registrations with a reason.
-    func end(in names: [ChannelName]? = nil, _ reason: (Member) -> AyameClose?) -> [String] {
-        rooms.withLock { rooms in
-            var ended: [String] = []
-            for name in names ?? Array(rooms.keys) {
-                let members = rooms[name]?.members ?? []
-                let closes = members.map(reason)
-                guard closes.contains(where: { $0 != nil }) else { continue }
-                _ = end(&rooms, name) { (reason($0) ?? .bye).close.reason }
-                for (member, close) in zip(members, closes) {
-                    if close != nil { ended.append(member.connectionID) }
-                    member.leave(close ?? .bye)
-                }
+    mutating func end(
+        in names: [ChannelName]? = nil,
+        _ reason: (Member) -> AyameClose?
+    ) -> (ended: [String], effects: [Effect]) {
+        var ended: [String] = []
+        var effects: [Effect] = []
+        for name in names ?? Array(calls.keys) {
+            let members = calls[name]?.members ?? []
+            guard members.contains(where: { reason($0) != nil }) else { continue }
+            effects += remove(name) { (reason($0) ?? .bye).close.reason }
+            for member in members {
+                let close = reason(member)
+                if close != nil { ended.append(member.connectionID) }
+                effects += member.farewell(close ?? .bye)
             }
-            return ended
         }
-    }
-
-    /// Removes a room.
-    /// - Parameter reason: why each member left, for reports.
-    /// - Returns: Its members, which are to be told.
-    private func end(
-        _ rooms: inout [ChannelName: Call],
-        _ name: ChannelName,
-        reason: (Member) -> String
-    ) -> [Member] {
-        guard let call = rooms.removeValue(forKey: name) else { return [] }
-        for member in call.members { report(.left(member.reported, reason: reason(member)), of: call, in: name) }
-        report(.closed, of: call, in: name)
-        return call.members
-    }
-
-    private func report(_ event: CallReport.Event, of call: Call, in name: ChannelName) {
-        guard call.media == .direct else { return }
-        onReport(
-            CallReport(event: event, room: name, session: call.session, unixNanoseconds: clock.unixNanoseconds)
-        )
-    }
-
-    /// Sends a text to the other member of the room, if there is one.
-    /// - Returns: Whether there was one.
-    func relay(_ text: String, in name: ChannelName, from connectionID: String) -> Bool {
-        rooms.withLock { rooms in
-            guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID }),
-                let partner = members.first(where: { $0.connectionID != connectionID })
-            else { return false }
-            partner.send(text)
-            return true
-        }
+        return (ended, effects)
     }
 
     /// Ends the room of a member that left. The other member gets a `bye`, unless it is standalone.
     /// - Parameter reason: why it left, for reports. The end of the channel is also the other member's reason.
-    func leave(_ name: ChannelName, _ connectionID: String, reason: String = CallReport.leftByItself) {
-        rooms.withLock { rooms in
-            guard let members = rooms[name]?.members, members.contains(where: { $0.connectionID == connectionID })
-            else { return }
-            let terminated = AyameClose(.channelTerminated)
-            let close = reason == terminated.close.reason ? terminated : .bye
-            _ = end(&rooms, name) { $0.connectionID == connectionID ? reason : close.close.reason }
-            for other in members where other.connectionID != connectionID { other.leave(close) }
-        }
+    mutating func leave(
+        _ name: ChannelName,
+        _ connectionID: String,
+        reason: String = CallReport.leftByItself
+    ) -> [Effect] {
+        guard let members = calls[name]?.members, members.contains(where: { $0.connectionID == connectionID })
+        else { return [] }
+        let terminated = AyameClose(.channelTerminated)
+        let close = reason == terminated.close.reason ? terminated : .bye
+        let reports = remove(name) { $0.connectionID == connectionID ? reason : close.close.reason }
+        return reports + members.filter { $0.connectionID != connectionID }.flatMap { $0.farewell(close) }
+    }
+
+    /// The other member of a member's room; `nil` without one.
+    func partner(of connectionID: String, in name: ChannelName) -> Member? {
+        guard let members = calls[name]?.members, members.contains(where: { $0.connectionID == connectionID })
+        else { return nil }
+        return members.first { $0.connectionID != connectionID }
+    }
+
+    /// Removes a room, whose members are to be told.
+    /// - Parameter reason: why each member left, for reports.
+    private mutating func remove(_ name: ChannelName, reason: (Member) -> String) -> [Effect] {
+        guard let call = calls.removeValue(forKey: name) else { return [] }
+        return call.members.flatMap { report(.left($0.reported, reason: reason($0)), of: call, in: name) }
+            + report(.closed, of: call, in: name)
+    }
+
+    private func report(_ event: CallReport.Event, of call: Call, in name: ChannelName) -> [Effect] {
+        call.media == .direct ? [.report(event, name, call.session)] : []
+    }
+
+    // MARK: Lists
+
+    /// All rooms, in no particular order.
+    var listings: [Listing] { calls.map { Listing($0.key, $0.value) } }
+
+    /// `nil` when nobody is in the room.
+    func listing(of room: ChannelName) -> Listing? { calls[room].map { Listing(room, $0) } }
+
+    /// The registrations of rooms whose media does not pass the node. The others are participants of channels, too.
+    var directRegistrationCount: Int {
+        calls.values.reduce(0) { $0 + ($1.media == .direct ? $1.members.count : 0) }
     }
 }
 
@@ -213,9 +216,8 @@ extension AyameRooms.Identity {
 extension AyameRooms.Member {
     fileprivate var reported: CallReport.Member { CallReport.Member(user: user, connectionID: connectionID) }
 
-    /// Ends the registration because the room ended, or for a reason of its own.
-    func leave(_ reason: AyameClose) {
-        if !isStandalone { send(AyameServerMessage.bye) }
-        close(reason)
+    /// Tells it that its registration ends, because the room ended or for a reason of its own.
+    func farewell(_ close: AyameClose) -> [AyameRooms.Effect] {
+        (isStandalone ? [] : [.tell(self, .text(AyameServerMessage.bye))]) + [.tell(self, .ended(close))]
     }
 }

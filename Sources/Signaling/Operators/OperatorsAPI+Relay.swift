@@ -58,7 +58,7 @@ extension OperatorsAPI {
                 ),
                 Page<Never>.next,
             ])
-        ) { $0.listRelayRooms($1) },
+        ) { await $0.listRelayRooms($1) },
         APIOperation(
             id: "getRelayRoom",
             method: .get,
@@ -69,8 +69,8 @@ extension OperatorsAPI {
         ) { try await $0.getRelayRoom($1) },
     ]
 
-    private func listRelayRooms(_ call: APICall) -> JSONValue {
-        let rooms = relayCalls.rooms.listings.sorted { APIOrder.precedes($0.room.value, $1.room.value) }
+    private func listRelayRooms(_ call: APICall) async -> JSONValue {
+        let rooms = await relayCalls.listings.sorted { APIOrder.precedes($0.room.value, $1.room.value) }
         let page = Page(rooms, call) { $0.room.value }
         var answer: [String: JSONValue] = ["rooms": .array(page.items.map(Self.describe))]
         answer["next"] = page.next.map { .string($0) }

@@ -149,6 +149,19 @@ import Testing
 
     // MARK: Hostile connections
 
+    @Test func `the link of a node of which too many messages about rooms wait is closed, which both nodes see`()
+        async throws
+    {
+        let (a, b) = (try await LinkPeer("a", 1), try await LinkPeer("b", 2))
+        a.knows([b])
+        try await eventually("the nodes are linked") { a.isLinked(to: b) && b.isLinked(to: a) }
+        b.state.content.withLock { $0.relayedMax = 1 }
+        for number in [3, 4] as [UInt8] { #expect(a.links.sendCallMessage([number], to: b.hello.instance.node)) }
+        try await eventually("both nodes have lost the link") { !a.isLinked(to: b) && !b.isLinked(to: a) }
+        #expect(b.relayed == [[3], [4]] && b.links.counters.overflows == 1 && a.links.counters.overflows == 0)
+        for peer in [a, b] { await peer.links.stop() }
+    }
+
     @Test func `garbage, another secret and a replayed connection get no link`() async throws {
         let node = try await LinkPeer("a", 1)
         let honest = try await RawLink(node.port, security: LinkPeer.security)

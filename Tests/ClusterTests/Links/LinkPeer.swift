@@ -18,6 +18,8 @@ final class LinkPeer: LinkDelegate {
         var upCount = 0
         var received: [[UInt8]] = []
         var relayed: [[UInt8]] = []
+        /// With more of them too much waits.
+        var relayedMax = Int.max
         var lines: [String] = []
         var port = 0
     }
@@ -96,8 +98,11 @@ final class LinkPeer: LinkDelegate {
     func linkDown(_ node: NodeID) { state.content.withLock { $0.up[node] = nil } }
     func linkDead(_ instance: NodeInstance, mayReturn: Bool) {}
     func received(_ message: [UInt8], from node: NodeID) { state.content.withLock { $0.received.append(message) } }
-    func receivedCallMessage(_ message: [UInt8], from node: NodeID) {
-        state.content.withLock { $0.relayed.append(message) }
+    func receivedCallMessage(_ message: [UInt8], from node: NodeID) -> Bool {
+        state.content.withLock { state in
+            state.relayed.append(message)
+            return state.relayed.count <= state.relayedMax
+        }
     }
     func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]? {
         request.kind == .unknown ? nil : request.body

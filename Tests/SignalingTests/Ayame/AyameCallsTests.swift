@@ -1,6 +1,5 @@
 import ChannelTypes
 import Room
-import Synchronization
 import TestSupport
 import Testing
 
@@ -25,8 +24,9 @@ struct AyameCallsTests {
     private func expectNothingLeft(_ location: SourceLocation = #_sourceLocation) async throws {
         try await nodes.settle()
         for calls in [a, b, c] {
-            #expect(calls.rooms.count == 0, sourceLocation: location)
-            let left = calls.state.withLock { $0.registrations.count + $0.elsewhere.count + $0.guests.count }
+            #expect(await calls.rooms.count == 0, sourceLocation: location)
+            let state = await calls.state
+            let left = state.registrations.count + state.elsewhere.count + state.guests.count
             #expect(left == 0, sourceLocation: location)
         }
         #expect(nodes.wanted == 0, sourceLocation: location)
@@ -49,18 +49,18 @@ struct AyameCallsTests {
 
     @Test func `clients of different nodes meet, and their texts arrive in order`() async throws {
         let (one, two) = try await call()
-        #expect(a.rooms.count == 1 && b.rooms.count == 0 && c.rooms.count == 0)
+        #expect(await [a.rooms.count, b.rooms.count, c.rooms.count] == [1, 0, 0])
         let texts = (0..<50).map { #"{"type":"candidate","x":"/ü\n\#($0)"}"# }
         for text in texts {
-            #expect(b.relay("1\(text)", in: room, from: one.id))
-            #expect(c.relay("2\(text)", in: room, from: two.id))
+            #expect(await b.relay("1\(text)", in: room, from: one.id))
+            #expect(await c.relay("2\(text)", in: room, from: two.id))
         }
         #expect(try await one.awaits(50) == texts.map { "2\($0)" })
         #expect(try await two.awaits(50) == texts.map { "1\($0)" })
         let late = RelayClient("carol")
         for calls in [a, b, c] { #expect(try await late.join(calls) == .full) }
         #expect(late.seen.isEmpty)
-        b.leave(room, one.id)
+        await b.leave(room, one.id)
         #expect(try await two.awaits(52).suffix(2) == [Self.bye, "close BYE"])
         #expect(kept.words.suffix(3) == ["left alice LEFT", "left bob BYE", "closed"])
         try await expectNothingLeft()
@@ -72,10 +72,10 @@ struct AyameCallsTests {
         #expect(try await one.join(a) == .joined(.direct))
         #expect(try await two.join(b, media: .server) == .joined(.direct), "the first member decided")
         #expect(two.seen == ["accept true"])
-        #expect(a.relay("x", in: room, from: one.id))
+        #expect(await a.relay("x", in: room, from: one.id))
         #expect(try await two.awaits(2).last == "x")
-        #expect(a.directRegistrationCount == 2 && b.directRegistrationCount == 1)
-        a.leave(room, one.id)
+        #expect(await [a.directRegistrationCount, b.directRegistrationCount] == [2, 1])
+        await a.leave(room, one.id)
         #expect(try await two.awaits(4).suffix(2) == [Self.bye, "close BYE"])
         try await expectNothingLeft()
     }
@@ -87,7 +87,7 @@ struct AyameCallsTests {
         #expect(try await one.awaits(1) == ["close REPLACED"])
         #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(again.seen == ["accept false"])
-        a.leave(room, again.id)
+        await a.leave(room, again.id)
         try await expectNothingLeft()
     }
 
@@ -96,9 +96,9 @@ struct AyameCallsTests {
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(alone) == .joined(.direct))
         #expect(try await two.join(alone) == .joined(.direct))
-        #expect(alone.relay("x", in: room, from: one.id) && two.seen == ["accept true", "x"])
+        #expect(await alone.relay("x", in: room, from: one.id) && two.seen == ["accept true", "x"])
         #expect(await alone.listing(of: room)?.registrations.count == 2)
-        #expect(alone.end(by: .kicked("bob", from: room)) == [two.id])
+        #expect(await alone.end(by: .kicked("bob", from: room)) == [two.id])
         #expect(await alone.listing(of: room) == nil)
     }
 
@@ -113,13 +113,13 @@ struct AyameCallsTests {
             #expect(try await two.join(c) == .joined(.direct))
             #expect(two.seen.last == "accept true")
             #expect(await a.listing(of: room)?.registrations.map(\.user) == ["alice", "bob"])
-            c.leave(room, two.id)
+            await c.leave(room, two.id)
             _ = try await one.awaits(3)
             one.forget()
             nodes.setCandidates(RoomCandidates(open: ["b"]))
             #expect(try await one.join(b) == .joined(.direct))
         }
-        b.leave(room, one.id)
+        await b.leave(room, one.id)
         try await expectNothingLeft()
     }
 
@@ -136,18 +136,18 @@ struct AyameCallsTests {
         nodes.makeOlder("a")
         let (one, two) = (RelayClient("alice"), RelayClient("bob"))
         #expect(try await one.join(c) == .joined(.direct))
-        #expect(b.rooms.count == 1)
+        #expect(await b.rooms.count == 1)
         #expect(try await two.join(b) == .joined(.direct))
         #expect(two.seen == ["accept true"])
     }
 
     @Test func `a node that reaches no other keeps the room itself`() async throws {
-        nodes.lose("c")
+        await nodes.lose("c")
         #expect(try await RelayClient("alice").join(c) == .joined(.direct))
-        #expect(c.rooms.count == 1 && nodes.wanted == 0)
+        #expect(await c.rooms.count == 1 && nodes.wanted == 0)
         nodes.setCandidates(RoomCandidates(open: []))
         #expect(try await RelayClient("alice").join(c, "other") == .joined(.direct))
-        #expect(c.rooms.count == 2)
+        #expect(await c.rooms.count == 2)
     }
 
     // MARK: Refusals
@@ -163,7 +163,7 @@ struct AyameCallsTests {
         nodes.refuse(at: "a") { user, _ in user == "bob" ? ban : nil }
         #expect(try await other.join(c) == .rejected(AyameRefusal(ban)))
         #expect(other.seen.isEmpty)
-        b.leave(room, one.id)
+        await b.leave(room, one.id)
         try await expectNothingLeft()
     }
 
@@ -185,7 +185,7 @@ struct AyameCallsTests {
         let one = RelayClient("alice")
         let joining = Task { try await one.join(b) }
         try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
-        if isCancelled { joining.cancel() } else { b.leave(room, one.id) }
+        if isCancelled { joining.cancel() } else { await b.leave(room, one.id) }
         #expect(try await joining.value == .refused(.endedDuringSetup))
         nodes.resume("a")
         try await expectNothingLeft()
@@ -209,7 +209,7 @@ struct AyameCallsTests {
     @Test(arguments: [false, true])
     func `clients whose room's node is lost are told, and meet again`(standalone: Bool) async throws {
         let (one, two) = try await call(standalone: standalone)
-        nodes.lose("a")
+        await nodes.lose("a")
         #expect(one.seen == (standalone ? [] : [Self.bye]) + ["close NODE-LOST"])
         #expect(two.seen == [Self.bye, "close NODE-LOST"])
         try await expectNothingLeft()
@@ -217,12 +217,12 @@ struct AyameCallsTests {
             client.forget()
             #expect(try await client.join(calls) == .joined(.direct))
         }
-        #expect(two.seen == ["accept true"] && b.rooms.count == 1)
+        #expect(await b.rooms.count == 1 && two.seen == ["accept true"])
     }
 
     @Test func `the clients of a node that is lost leave their rooms`() async throws {
         let (one, two) = try await call()
-        nodes.lose("b", "a")
+        await nodes.lose("b", "a")
         #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(one.seen == [Self.bye, "close NODE-LOST"])
         #expect(kept.words.suffix(3) == ["left alice NODE-LOST", "left bob BYE", "closed"])
@@ -234,9 +234,9 @@ struct AyameCallsTests {
         let one = RelayClient("alice")
         let joining = Task { try await one.join(c) }
         try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
-        nodes.lose("a")
+        await nodes.lose("a")
         #expect(try await joining.value == .joined(.direct))
-        #expect(b.rooms.count == 1 && one.seen == ["accept false"])
+        #expect(await b.rooms.count == 1 && one.seen == ["accept false"])
     }
 
     // MARK: Operators
@@ -246,7 +246,7 @@ struct AyameCallsTests {
         let d = nodes.add("d")
         let (one, two) = try await call()
         let calls = ["a": a, "b": b, "c": c, "d": d][node] ?? d
-        let ended = calls.end(by: .kicked("alice", from: room))
+        let ended = await calls.end(by: .kicked("alice", from: room))
         #expect(try await one.awaits(2) == [Self.bye, "close KICKED"])
         #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         #expect(ended == (node == "a" || node == "b" ? [one.id] : []), "what is known at once")
@@ -256,7 +256,7 @@ struct AyameCallsTests {
     @Test func `the end of a channel ends its room at another node`() async throws {
         let d = nodes.add("d")
         let (one, two) = try await call()
-        #expect(d.end(by: .terminated(room)).isEmpty)
+        #expect(await d.end(by: .terminated(room)).isEmpty)
         for client in [one, two] { #expect(try await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
         try await expectNothingLeft()
     }
@@ -269,7 +269,7 @@ struct AyameCallsTests {
         #expect(try await two.join(isOtherAtHome ? a : c) == .joined(.direct))
         #expect(try await one.join(b) == .joined(.direct))
         for client in [one, two] { client.forget() }
-        #expect(b.end(by: .terminated(room)) == [one.id])
+        #expect(await b.end(by: .terminated(room)) == [one.id])
         for client in [one, two] { #expect(try await client.awaits(2) == [Self.bye, "close CHANNEL-TERMINATED"]) }
         let last = ["left bob CHANNEL-TERMINATED", "left alice CHANNEL-TERMINATED", "closed"]
         try await expectNothingLeft()
@@ -279,8 +279,8 @@ struct AyameCallsTests {
     @Test func `a block ends this node's registrations at other nodes`() async throws {
         let (one, two) = try await call()
         let others = Block(.user("nobody"))
-        #expect(b.end(by: .blocked(others)).isEmpty && one.seen.isEmpty)
-        #expect(b.end(by: .blocked(Block(.user("alice")))) == [one.id])
+        #expect(await b.end(by: .blocked(others)).isEmpty && one.seen.isEmpty)
+        #expect(await b.end(by: .blocked(Block(.user("alice")))) == [one.id])
         #expect(one.seen == [Self.bye, "close BANNED"])
         #expect(try await two.awaits(2) == [Self.bye, "close BYE"])
         try await expectNothingLeft()
@@ -291,7 +291,7 @@ struct AyameCallsTests {
         let one = RelayClient("alice")
         let joining = Task { try await one.join(b) }
         try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
-        #expect(b.end(by: .kicked("alice", from: room)) == [one.id])
+        #expect(await b.end(by: .kicked("alice", from: room)) == [one.id])
         #expect(try await joining.value == .rejected(AyameRefusal("KICKED")))
         nodes.resume("a")
         try await expectNothingLeft()
@@ -302,8 +302,8 @@ struct AyameCallsTests {
         async throws
     {
         let (one, two) = try await call()
-        #expect((isHome ? a : b).directRegistrationCount == (isHome ? 2 : 1))
-        (isHome ? a : b).endAll()
+        #expect(await (isHome ? a : b).directRegistrationCount == (isHome ? 2 : 1))
+        await (isHome ? a : b).endAll()
         #expect(try await one.awaits(2) == [Self.bye, "close SERVER-SHUTDOWN"])
         #expect(try await two.awaits(2) == [Self.bye, isHome ? "close SERVER-SHUTDOWN" : "close BYE"])
         try await expectNothingLeft()
@@ -311,22 +311,72 @@ struct AyameCallsTests {
 
     // MARK: What other nodes may say
 
+    private func receive(_ message: AyameNodeMessage, from node: NodeID, at calls: AyameCalls) throws {
+        #expect(calls.received(try #require(message.encoded), from: node, refusal: { _, _ in nil }) == .taken)
+    }
+
+    @Test func `what a node's link takes on its thread arrives in order, with the loss of the link at the end`()
+        async throws
+    {
+        let alice = RelayClient("alice")
+        #expect(try await alice.join(a) == .joined(.direct))
+        let member = AyameRooms.Member(
+            connectionID: RelayClient("bob").id,
+            identity: nil,
+            isStandalone: false,
+            user: "bob",
+            app: nil,
+            registeredAt: 7,
+            origin: .at("b")
+        )
+        try receive(
+            .register(AyameGuest(member, in: room, media: .direct, isMediaRequired: false)),
+            from: "b",
+            at: a
+        )
+        let texts = (0..<2_000).map { "\($0)" }
+        for text in texts {
+            try receive(.relay(text, from: member.connectionID), from: "b", at: a)
+            // Of another node, which disturbs nobody.
+            try receive(.relay(text, from: member.connectionID), from: "c", at: a)
+        }
+        a.lost("b")
+        try receive(.relay("late", from: member.connectionID), from: "b", at: a)
+        #expect(try await alice.awaits(texts.count + 3) == ["accept false"] + texts + [Self.bye, "close BYE"])
+        #expect(await a.rooms.count == 0)
+    }
+
+    @Test func `a node of which too much waits is lost, whatever it sent before`() throws {
+        let id = RelayClient("bob").id
+        let text = AyameNodeMessage.relay("x", from: id)
+        var inbox = AyameNodeInbox()
+        for _ in 0..<AyameNodeInbox.eventsMax { try #require(inbox.add(text, bytes: 1) { _, _ in nil }) }
+        // A link that is lost again and again takes no more room.
+        for _ in 0..<10 { inbox.addLoss() }
+        #expect(inbox.events.count == AyameNodeInbox.eventsMax + 1)
+        for bytes in [1, AyameNodeInbox.bytesMax] {
+            #expect(!inbox.add(text, bytes: bytes) { _, _ in nil })
+            let isLost = if case .lost = inbox.events.first { true } else { false }
+            #expect(isLost && inbox.events.count == 1)
+            #expect(inbox.add(text, bytes: 1) { _, _ in nil }, "there is room again")
+        }
+    }
+
     @Test func `a node can say nothing about the clients of another one`() async throws {
         let (one, two) = try await call()
         let toHome: [AyameNodeMessage] = [.relay("x", from: one.id), .leave(one.id, reason: "LEFT")]
-        for message in toHome { #expect(a.received(try #require(message.encoded), from: "c") { _, _ in nil }) }
+        for message in toHome { try receive(message, from: "c", at: a) }
         let toClient: [AyameNodeMessage] = [
             .accepted(one.id, hasPartner: true, media: .server), .refused(one.id, reason: "full"),
             .text("x", to: one.id), .closed(one.id, code: 1000, reason: "BYE", message: "s"),
         ]
-        for message in toClient { #expect(b.received(try #require(message.encoded), from: "c") { _, _ in nil }) }
+        for message in toClient { try receive(message, from: "c", at: b) }
         // A second answer of the right node changes nothing either.
-        for message in toClient.prefix(2) {
-            #expect(b.received(try #require(message.encoded), from: "a") { _, _ in nil })
-        }
+        for message in toClient.prefix(2) { try receive(message, from: "a", at: b) }
+        for calls in [a, b] { await calls.takeMessages() }
         try await nodes.settle()
-        #expect(one.seen.isEmpty && two.seen.isEmpty && a.rooms.count == 1)
-        #expect(b.relay("y", in: room, from: one.id))
+        #expect(await a.rooms.count == 1 && one.seen.isEmpty && two.seen.isEmpty)
+        #expect(await b.relay("y", in: room, from: one.id))
         #expect(try await two.awaits(1) == ["y"])
     }
 
@@ -340,11 +390,11 @@ struct AyameCallsTests {
             user: "alice",
             app: nil,
             registeredAt: 7,
-            send: { _ in },
-            close: { _ in }
+            origin: .at("b")
         )
         let guest = AyameGuest(member, in: other, media: .direct, isMediaRequired: false)
-        #expect(a.received(try #require(AyameNodeMessage.register(guest).encoded), from: "b") { _, _ in nil })
-        #expect(a.rooms.count == 1)
+        try receive(.register(guest), from: "b", at: a)
+        await a.takeMessages()
+        #expect(await a.rooms.count == 1)
     }
 }

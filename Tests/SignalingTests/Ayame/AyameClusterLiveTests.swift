@@ -44,14 +44,14 @@ struct AyameClusterLiveTests {
                     #expect(try await aliceInput.message("offer")["sdp"] == "v=0")
                     try await alice.send(#"{"type":"answer","sdp":"v=1"}"#)
                     #expect(try await bobInput.message("answer")["sdp"] == "v=1")
-                    nodes.lose("a", "b")
+                    await nodes.lose("a", "b")
                     _ = try await bobInput.message("bye")
                     #expect(try await bobInput.close()?.reason == "BYE")
                 }
                 _ = try await aliceInput.message("bye")
                 #expect(try await aliceInput.close()?.reason == "NODE-LOST")
             }
-            #expect(a.0.relayRooms.count == 0)
+            #expect(await a.0.relayCalls.rooms.count == 0)
             for bench in [a.0, b.0] { #expect(bench.statistics.counts.relayRegistrations == [.accepted: 1]) }
         }
     }
@@ -68,8 +68,25 @@ struct AyameClusterLiveTests {
             try await eventually("two messages wait at a") { nodes.waiting(at: "a") >= 2 }
             nodes.resume("a")
             try await nodes.settle()
-            #expect(a.0.relayRooms.count == 0 && nodes.wanted == 0)
+            #expect(await a.0.relayCalls.rooms.count == 0 && nodes.wanted == 0)
             #expect(b.0.statistics.counts.relayRegistrations.isEmpty)
+        }
+    }
+
+    @Test func `texts from before and after the answer of the room arrive in their order`() async throws {
+        try await Self.run { nodes, a, b in
+            let alice = RelayClient("alice")
+            #expect(try await alice.join(a.0.relayCalls) == .joined(.direct))
+            nodes.hold("a")
+            let texts = (0..<40).map { #"{"type":"offer","sdp":"\#($0)"}"# }
+            try await withWebSocket(to: b.1, path: "/relay") { client, _ in
+                try await client.send(Self.register)
+                try await eventually("the registration waits at a") { nodes.waiting(at: "a") > 0 }
+                for text in texts.prefix(20) { try await client.send(text) }
+                nodes.resume("a")
+                for text in texts.suffix(20) { try await client.send(text) }
+                #expect(try await alice.awaits(41) == ["accept false"] + texts)
+            }
         }
     }
 
@@ -83,7 +100,7 @@ struct AyameClusterLiveTests {
             let refused = AyameRefusal(.banned(untilUnixSeconds: nil))
             #expect(try await client.join(b.0.relayCalls) == .rejected(refused))
             try await nodes.settle()
-            #expect(a.0.relayRooms.count == 0 && nodes.wanted == 0)
+            #expect(await a.0.relayCalls.rooms.count == 0 && nodes.wanted == 0)
         }
     }
 

@@ -285,7 +285,7 @@ struct AyameLiveTests {
                 try await alice.send(#"{"type":"register","roomId":"call","key":"one"}"#)
                 _ = try await aliceInput.message("accept")
                 #expect(try await attempt("two", "call") == "CHANNEL-OF-OTHER-APP")
-                #expect(bench.relayRooms.listing(of: try #require(ChannelName("call")))?.app == "one")
+                #expect(await bench.relayCalls.listing(of: try #require(ChannelName("call")))?.app == "one")
             }
             var request = JoinRequest(channel: try #require(ChannelName("hall")), role: .recvonly)
             request.app = "one"

@@ -20,8 +20,7 @@ import Testing
             user: user,
             app: "live",
             registeredAt: time,
-            send: { _ in },
-            close: { _ in }
+            origin: .at("a")
         )
         return AyameGuest(member, in: ChannelName("räum")!, media: .server, isMediaRequired: true)
     }
@@ -83,12 +82,14 @@ import Testing
         #"{"accepted":{"_0":"ID","hasPartner":true,"media":"pigeon"}}"#,
         registering(".", at: 1), registering("r", at: -1),
     ])
-    func `what is no message is refused, and changes nothing`(text: String) {
+    func `what is no message is refused, and changes nothing`(text: String) async {
         let bytes = Array(text.replacing("\"ID\"", with: "\"\(Self.id)\"").utf8)
         #expect(AyameNodeMessage(bytes) == nil)
         let calls = AyameCalls(cluster: RelayNodes(open: []).cluster(of: "a"))
-        #expect(!calls.received(bytes, from: "b", refusal: { _, _ in nil }) && calls.rooms.count == 0)
-        #expect(calls.answer(bytes) == nil)
+        #expect(calls.received(bytes, from: "b", refusal: { _, _ in nil }) == .malformed)
+        await calls.takeMessages()
+        #expect(await calls.rooms.count == 0)
+        #expect(await calls.answer(bytes) == nil)
     }
 
     @Test func `a message without what is optional is read`() {
@@ -127,15 +128,14 @@ import Testing
         #expect(refused > 1_000, "most bytes are syntax, names or an ID")
     }
 
-    @Test func `an answer is about the room that was asked for`() throws {
+    @Test func `an answer is about the room that was asked for`() async throws {
         let room = try #require(ChannelName("r"))
         let calls = AyameCalls()
         let question = AyameNodeQuestion.find(room).encoded
-        let none = try #require(calls.answer(question))
+        let none = try #require(await calls.answer(question))
         #expect(try #require(AyameNodeAnswer(none, about: room)).room == nil)
-        let member = Self.guest().member(send: { _ in }, close: { _ in })
-        #expect(calls.rooms.join(room, member, accept: { _, _ in }) == .joined(.direct))
-        let some = try #require(calls.answer(question))
+        #expect(await calls.join(room, Self.guest().member(at: "b")) == .joined(.direct))
+        let some = try #require(await calls.answer(question))
         #expect(AyameNodeAnswer(some, about: room)?.room?.registrations.map(\.user) == ["alice"])
         #expect(AyameNodeAnswer(some, about: try #require(ChannelName("other"))) == nil)
         for text in ["", "[]", #"{"room":{"room":"r","media":"direct","registrations":[]}}"#] {

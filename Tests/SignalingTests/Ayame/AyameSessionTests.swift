@@ -395,6 +395,8 @@ private struct Client {
 private final class Recorder: Sendable {
     private let texts = Mutex<[String]>([])
     private let closes = Mutex<[AyameClose]>([])
+    private let accepts = Mutex<[AyameRooms.Notice]>([])
+    var accepted: [AyameRooms.Notice] { accepts.withLock { $0 } }
     var sent: [String] { texts.withLock { $0 } }
     var closed: [AyameClose] { closes.withLock { $0 } }
 
@@ -413,70 +415,98 @@ private final class Recorder: Sendable {
             user: user ?? id,
             app: app,
             registeredAt: 0,
-            send: { text in self.texts.withLock { $0.append(text) } },
-            close: { close in self.closes.withLock { $0.append(close) } }
+            origin: .here { notice in
+                switch notice {
+                case .accepted: self.accepts.withLock { $0.append(notice) }
+                case .text(let text): self.texts.withLock { $0.append(text) }
+                case .ended(let close): self.closes.withLock { $0.append(close) }
+                }
+            }
         )
     }
 }
 
 @Suite struct AyameRoomsTests {
-    private let directory = AyameRooms()
+    private let room = ChannelName("r")!
+    private var rooms = AyameRooms()
     private let clients = (0..<3).map { _ in Recorder() }
 
-    private func join(_ member: AyameRooms.Member) throws -> Bool? {
-        var answer: Bool?
-        let joined = directory.join(try #require(.init("r")), member) { hasPartner, _ in answer = hasPartner }
-        #expect(joined == (answer == nil ? .full : .joined(.direct)))
+    /// Tells the clients.
+    private func perform(_ effects: [AyameRooms.Effect]) {
+        for case .tell(let member, let notice) in effects {
+            if case .here(let tell) = member.origin { tell(notice) }
+        }
+    }
+
+    private mutating func join(
+        _ member: AyameRooms.Member,
+        media: CallMedia = .direct,
+        isMediaRequired: Bool = false
+    ) -> AyameRooms.Answer {
+        let (answer, effects) = rooms.join(room, member, media: media, isMediaRequired: isMediaRequired)
+        perform(effects)
         return answer
     }
 
-    @Test func `the second client has a partner, the third finds the room full and disturbs nobody`() throws {
-        #expect(try join(clients[0].member("a")) == false)
-        #expect(try join(clients[1].member("b")) == true)
-        #expect(try join(clients[2].member("c")) == nil)
-        #expect(directory.relay("x", in: try #require(.init("r")), from: "a"))
-        #expect(
-            !directory.relay("y", in: try #require(.init("r")), from: "c"),
-            "a client outside the room reaches nobody"
-        )
+    /// - Returns: whether there is another member; `nil` for a client that is not in the room.
+    private mutating func join(_ number: Int, _ member: AyameRooms.Member) -> Bool? {
+        let before = clients[number].accepted.count
+        let answer: AyameRooms.Answer = join(member)
+        let isIn = clients[number].accepted.count > before
+        #expect(answer == (isIn ? .joined(.direct) : .full))
+        guard isIn, case .accepted(let hasPartner, .direct) = clients[number].accepted.last else { return nil }
+        return hasPartner
+    }
+
+    private mutating func leave(_ id: String) { perform(rooms.leave(room, id)) }
+
+    @Test func `the second client has a partner, the third finds the room full and disturbs nobody`() async throws {
+        let calls = AyameCalls()
+        #expect(await calls.join(room, try clients[0].member("a")) == .joined(.direct))
+        #expect(await calls.join(room, try clients[1].member("b")) == .joined(.direct))
+        #expect(await calls.join(room, try clients[2].member("c")) == .full)
+        #expect(clients[0].accepted == [.accepted(hasPartner: false, media: .direct)])
+        #expect(clients[1].accepted == [.accepted(hasPartner: true, media: .direct)])
+        #expect(await calls.relay("x", in: room, from: "a"))
+        #expect(await !calls.relay("y", in: room, from: "c"), "a client outside the room reaches nobody")
         #expect(clients.map(\.sent) == [[], ["x"], []] && clients.allSatisfy(\.closed.isEmpty))
     }
 
-    @Test func `a message to nobody is dropped`() throws {
-        #expect(try join(clients[0].member("a")) == false)
-        #expect(!directory.relay("x", in: try #require(.init("r")), from: "a"))
-        #expect(try join(clients[1].member("b")) == true)
+    @Test func `a message to nobody is dropped`() async throws {
+        let calls = AyameCalls()
+        #expect(await calls.join(room, try clients[0].member("a")) == .joined(.direct))
+        #expect(await !calls.relay("x", in: room, from: "a"))
+        #expect(await calls.join(room, try clients[1].member("b")) == .joined(.direct))
         #expect(clients[1].sent.isEmpty)
     }
 
-    @Test func `a room ends for both members when one leaves`() throws {
-        let room = try #require(ChannelName("r"))
-        _ = try join(clients[0].member("a"))
-        _ = try join(clients[1].member("b"))
-        directory.leave(room, "c")
-        #expect(directory.count == 1)
-        directory.leave(room, "a")
-        #expect(directory.count == 0)
+    @Test mutating func `a room ends for both members when one leaves`() throws {
+        _ = try join(0, clients[0].member("a"))
+        _ = try join(1, clients[1].member("b"))
+        leave("c")
+        #expect(rooms.count == 1)
+        leave("a")
+        #expect(rooms.count == 0)
         #expect(clients[1].sent == [AyameServerMessage.bye] && clients[1].closed == [.bye])
         #expect(clients[0].sent.isEmpty && clients[0].closed.isEmpty)
-        directory.leave(room, "b")
-        #expect(try join(clients[2].member("d")) == false, "a new room")
+        leave("b")
+        #expect(try join(2, clients[2].member("d")) == false, "a new room")
     }
 
-    @Test func `a standalone member gets no bye`() throws {
-        _ = try join(clients[0].member("a"))
-        _ = try join(clients[1].member("b", standalone: true))
-        directory.leave(try #require(ChannelName("r")), "a")
+    @Test mutating func `a standalone member gets no bye`() throws {
+        _ = try join(0, clients[0].member("a"))
+        _ = try join(1, clients[1].member("b", standalone: true))
+        leave("a")
         #expect(clients[1].sent.isEmpty && clients[1].closed == [.bye])
     }
 
-    @Test func `a client with the same name and key takes its place over, without a key it does not`() throws {
+    @Test mutating func `a client with the same name and key takes its place over, without a key it does not`() throws {
         let own = #","clientId":"me","signalingKey":"k""#
-        _ = try join(clients[0].member("a", own))
-        _ = try join(clients[1].member("b", #","clientId":"other","signalingKey":"k""#))
-        #expect(try join(clients[2].member("c", #","clientId":"me","signalingKey":"wrong""#)) == nil)
-        #expect(try join(clients[2].member("c", #","clientId":"me""#)) == nil)
-        #expect(try join(clients[2].member("c", own)) == false)
+        _ = try join(0, clients[0].member("a", own))
+        _ = try join(1, clients[1].member("b", #","clientId":"other","signalingKey":"k""#))
+        #expect(try join(2, clients[2].member("c", #","clientId":"me","signalingKey":"wrong""#)) == nil)
+        #expect(try join(2, clients[2].member("c", #","clientId":"me""#)) == nil)
+        #expect(try join(2, clients[2].member("c", own)) == false)
         #expect(clients[0].closed == [.replaced] && clients[0].sent.isEmpty)
         #expect(clients[1].closed == [.bye] && clients[1].sent == [AyameServerMessage.bye])
     }
@@ -494,15 +524,17 @@ private final class Recorder: Sendable {
         (.blocked(Block(.stream(ChannelName("s")!))), [], ""), (.kicked("eve", from: ChannelName("s")!), [], ""),
         (.kicked("mallory", from: ChannelName("r")!), [], ""), (.terminated(ChannelName("s")!), [], ""),
     ])
-    func `an operator's decision ends the registrations that it is about, and their rooms`(
+    mutating func `an operator's decision ends the registrations that it is about, and their rooms`(
         decision: OperatorDecision,
         ended: [String],
         reason: String
     ) throws {
-        _ = try join(clients[0].member("a", user: "eve"))
-        _ = try join(clients[1].member("b"))
-        #expect(directory.end(by: decision) == ended)
-        #expect(directory.count == (ended.isEmpty ? 1 : 0))
+        _ = try join(0, clients[0].member("a", user: "eve"))
+        _ = try join(1, clients[1].member("b"))
+        let (ids, effects) = rooms.end(by: decision)
+        perform(effects)
+        #expect(ids == ended)
+        #expect(rooms.count == (ended.isEmpty ? 1 : 0))
         for (client, id) in zip(clients, ["a", "b"]) {
             let expected = ended.isEmpty ? [] : [ended.contains(id) ? reason : "BYE"]
             #expect(client.closed.map(\.close.reason) == expected)
@@ -510,13 +542,12 @@ private final class Recorder: Sendable {
         }
     }
 
-    @Test func `rooms are listed with their members`() throws {
-        let room = try #require(ChannelName("r"))
-        #expect(directory.listings.isEmpty && directory.listing(of: room) == nil)
-        _ = try join(clients[0].member("a", user: "eve", app: "live"))
-        _ = try join(clients[1].member("b", standalone: true))
-        let listing = try #require(directory.listing(of: room))
-        #expect(directory.listings.map(\.room) == [room] && listing.media == .direct && listing.app == "live")
+    @Test mutating func `rooms are listed with their members`() throws {
+        #expect(rooms.listings.isEmpty && rooms.listing(of: room) == nil)
+        _ = try join(0, clients[0].member("a", user: "eve", app: "live"))
+        _ = try join(1, clients[1].member("b", standalone: true))
+        let listing = try #require(rooms.listing(of: room))
+        #expect(rooms.listings.map(\.room) == [room] && listing.media == .direct && listing.app == "live")
         #expect(listing.registrations.map(\.user) == ["eve", "b"])
         #expect(listing.registrations.map(\.connectionID) == ["a", "b"])
         #expect(listing.registrations.map(\.isStandalone) == [false, true])
@@ -529,28 +560,23 @@ private final class Recorder: Sendable {
             ("one", "one", true), ("one", "two", false), (nil, "two", true), ("one", nil, true), (nil, nil, true),
         ] as [(String?, String?, Bool)]
     )
-    func `clients of two apps do not meet in a room`(first: String?, second: String?, isIn: Bool) throws {
-        let room = try #require(ChannelName("r"))
-        _ = try join(clients[0].member("a", app: first))
-        let answer = directory.join(room, try clients[1].member("b", app: second), accept: { _, _ in })
+    mutating func `clients of two apps do not meet in a room`(first: String?, second: String?, isIn: Bool) throws {
+        _ = try join(0, clients[0].member("a", app: first))
+        let answer: AyameRooms.Answer = join(try clients[1].member("b", app: second))
         #expect(answer == (isIn ? .joined(.direct) : .refused(.appMismatch)))
-        #expect(clients[0].closed.isEmpty && directory.listing(of: room)?.app == first ?? second)
-        directory.leave(room, "a")
-        let next = directory.join(room, try clients[2].member("c", app: "three"), accept: { _, _ in })
+        #expect(clients[0].closed.isEmpty && rooms.listing(of: room)?.app == first ?? second)
+        leave("a")
+        let next: AyameRooms.Answer = join(try clients[2].member("c", app: "three"))
         #expect(next == .joined(.direct), "the room is over, and with it its app")
     }
 
-    @Test func `a blocked client does not replace itself in a room`() throws {
+    @Test func `a blocked client does not replace itself in a room`() async throws {
+        let calls = AyameCalls()
         let identity = #","clientId":"me","key":"k""#
-        _ = try join(clients[0].member("a", identity))
-        let answer = directory.join(
-            try #require(.init("r")),
-            try clients[1].member("b", identity),
-            refusal: { .banned(untilUnixSeconds: nil) },
-            accept: { _, _ in Issue.record("it is accepted") }
-        )
-        #expect(answer == .refused(.banned(untilUnixSeconds: nil)))
-        #expect(directory.count == 1 && clients[0].closed.isEmpty)
+        #expect(await calls.join(room, try clients[0].member("a", identity)) == .joined(.direct))
+        let ban = RoomError.banned(untilUnixSeconds: nil)
+        #expect(await calls.join(room, try clients[1].member("b", identity), refusal: { ban }) == .refused(ban))
+        #expect(await calls.rooms.count == 1 && clients[0].closed.isEmpty && clients[1].accepted.isEmpty)
     }
 
     // MARK: The path of the media
@@ -560,19 +586,18 @@ private final class Recorder: Sendable {
         (.server, .direct, false, .joined(.server)), (.server, .server, true, .joined(.server)),
         (.direct, .server, true, .otherMedia), (.server, .direct, true, .otherMedia),
     ])
-    func `the first member decides, unless an operator requires something else for the second`(
+    mutating func `the first member decides, unless an operator requires something else for the second`(
         first: CallMedia,
         second: CallMedia,
         isRequired: Bool,
         answer: AyameRooms.Answer
     ) throws {
-        let room = try #require(ChannelName("r"))
-        var accepted: [CallMedia] = []
-        let accept = { (_: Bool, media: CallMedia) in accepted.append(media) }
-        _ = directory.join(room, try clients[0].member("a"), media: first, accept: accept)
-        let member = try clients[1].member("b")
-        #expect(directory.join(room, member, media: second, isMediaRequired: isRequired, accept: accept) == answer)
-        #expect(accepted == (answer == .otherMedia ? [first] : [first, first]))
+        let one: AyameRooms.Answer = join(try clients[0].member("a"), media: first)
+        #expect(one == .joined(first))
+        let two: AyameRooms.Answer = join(try clients[1].member("b"), media: second, isMediaRequired: isRequired)
+        #expect(two == answer)
+        #expect(clients[0].accepted == [.accepted(hasPartner: false, media: first)])
+        #expect(clients[1].accepted == (answer == .otherMedia ? [] : [.accepted(hasPartner: true, media: first)]))
         #expect(clients[0].closed.isEmpty)
     }
 }

@@ -32,10 +32,10 @@ final class KeptCallReports: Sendable {
 /// The reports of direct calls, and the events that are made of them.
 @Suite struct CallReportTests {
     private let kept = KeptCallReports()
-    private let directory: AyameRooms
+    private let calls: AyameCalls
 
     init() {
-        directory = AyameRooms { [kept] in kept.add($0) }
+        calls = AyameCalls { [kept] in kept.add($0) }
     }
 
     private func join(
@@ -43,7 +43,7 @@ final class KeptCallReports: Sendable {
         _ name: String = "call",
         media: CallMedia = .direct,
         registration: String = ""
-    ) throws {
+    ) async throws {
         let fields = try JSONFields(JSONValue(parsing: #"{"roomId":"call"\#(registration)}"#))
         let member = AyameRooms.Member(
             connectionID: ParticipantID.random().value,
@@ -52,53 +52,52 @@ final class KeptCallReports: Sendable {
             user: user,
             app: nil,
             registeredAt: 0,
-            send: { _ in },
-            close: { _ in }
+            origin: .here { _ in }
         )
-        _ = directory.join(try #require(ChannelName(name)), member, media: media, accept: { _, _ in })
+        _ = await calls.join(try #require(ChannelName(name)), member, media: media)
     }
 
     private func connectionID(of user: String) throws -> String {
         try #require(kept.all.compactMap(\.member).last { $0.user == user }?.connectionID)
     }
 
-    @Test func `a call is reported from its first registration to its end`() throws {
-        try join("alice")
-        try join("bob")
-        try join("carol")
+    @Test func `a call is reported from its first registration to its end`() async throws {
+        try await join("alice")
+        try await join("bob")
+        try await join("carol")
         let room = try #require(ChannelName("call"))
-        directory.leave(room, try connectionID(of: "bob"), reason: "PONG-TIMEOUT")
+        await calls.leave(room, try connectionID(of: "bob"), reason: "PONG-TIMEOUT")
         #expect(
             kept.words == ["opened", "joined alice", "joined bob", "left alice BYE", "left bob PONG-TIMEOUT", "closed"]
         )
-        directory.leave(room, try connectionID(of: "alice"))
+        await calls.leave(room, try connectionID(of: "alice"))
         #expect(kept.words.count == 6)
         #expect(Set(kept.all.map(\.session)).count == 1 && kept.all.allSatisfy { $0.room == room })
-        try join("alice")
+        try await join("alice")
         #expect(Set(kept.all.map(\.session)).count == 2, "a new room")
-        directory.leave(room, try connectionID(of: "alice"))
+        await calls.leave(room, try connectionID(of: "alice"))
         #expect(kept.words.suffix(2) == ["left alice LEFT", "closed"])
     }
 
-    @Test func `the ends by operators and by the same client have their reasons`() throws {
+    @Test func `the ends by operators and by the same client have their reasons`() async throws {
         let room = try #require(ChannelName("call"))
-        try join("alice", registration: #","clientId":"a","signalingKey":"k""#)
-        try join("bob")
-        try join("alice", registration: #","clientId":"a","signalingKey":"k""#)
+        try await join("alice", registration: #","clientId":"a","signalingKey":"k""#)
+        try await join("bob")
+        try await join("alice", registration: #","clientId":"a","signalingKey":"k""#)
         #expect(
             kept.words.dropFirst(3) == ["left alice REPLACED", "left bob BYE", "closed", "opened", "joined alice"]
         )
-        try join("bob")
-        _ = directory.end(by: .kicked("bob", from: room))
+        try await join("bob")
+        _ = await calls.end(by: .kicked("bob", from: room))
         #expect(kept.words.suffix(3) == ["left alice BYE", "left bob KICKED", "closed"])
     }
 
-    @Test func `a call whose media passes the node has only the reports of its channel`() throws {
-        try join("alice", media: .server)
-        try join("bob")
-        directory.leave(try #require(ChannelName("call")), "nobody")
-        _ = directory.end(by: .terminated(try #require(ChannelName("call"))))
-        #expect(kept.all.isEmpty && directory.count == 0)
+    @Test func `a call whose media passes the node has only the reports of its channel`() async throws {
+        try await join("alice", media: .server)
+        try await join("bob")
+        await calls.leave(try #require(ChannelName("call")), "nobody")
+        _ = await calls.end(by: .terminated(try #require(ChannelName("call"))))
+        #expect(await calls.rooms.count == 0 && kept.all.isEmpty)
     }
 
     @Test func `subscriptions get the events of calls, marked as those of the relay`() async throws {
@@ -115,9 +114,9 @@ final class KeptCallReports: Sendable {
             users: [],
             kinds: EventSubscriptions.Kind.allCases
         )
-        try join("alice")
-        try join("bob", "other")
-        directory.leave(room, try connectionID(of: "alice"))
+        try await join("alice")
+        try await join("bob", "other")
+        await calls.leave(room, try connectionID(of: "alice"))
         for report in kept.all { await subscriptions.take(report) }
         let run = Task { await subscriptions.run() }
         let posts = await transport.first(4).map(\.body)
@@ -144,8 +143,8 @@ final class KeptCallReports: Sendable {
             counters: WebhookCounters(),
             logger: SignalingBench.quiet
         )
-        try join("alice")
-        directory.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
+        try await join("alice")
+        await calls.leave(try #require(ChannelName("call")), try connectionID(of: "alice"), reason: "TOKEN-EXPIRED")
         for report in kept.all { await webhooks.take(report) }
         let run = Task { await webhooks.run(ChannelDirectory(planes: [FakeMediaPlane()])) }
         let posts = await transport.first(4).map(\.body)

@@ -51,8 +51,7 @@ final class RelayNodes: Sendable {
         acceptTimeout: Duration = .seconds(3_600),
         onReport: KeptCallReports? = nil
     ) -> AyameCalls {
-        let directory = AyameRooms { onReport?.add($0) }
-        let calls = AyameCalls(directory, cluster: cluster(of: node), acceptTimeout: acceptTimeout)
+        let calls = AyameCalls(cluster: cluster(of: node), acceptTimeout: acceptTimeout) { onReport?.add($0) }
         set(calls, at: node)
         return calls
     }
@@ -65,16 +64,17 @@ final class RelayNodes: Sendable {
             state.calls[node] = calls
             state.inboxes[node] = inbox
         }
-        Task { for await letter in letters { deliver(letter) } }
+        Task { for await letter in letters { await deliver(letter) } }
     }
 
-    private func deliver(_ letter: Letter) {
+    private func deliver(_ letter: Letter) async {
         let receiver = state.withLock { state in
             state.links[letter.way] == letter.link && !state.cut.contains(letter.way)
                 ? state.calls[letter.way.to] : nil
         }
         let refusal = state.withLock { $0.refusals[letter.way.to] }
         _ = receiver?.received(letter.bytes, from: letter.way.from) { refusal?($0, $1) }
+        await receiver?.takeMessages()
         state.withLock { $0.underWay -= 1 }
     }
 
@@ -101,14 +101,14 @@ final class RelayNodes: Sendable {
     func setCandidates(_ candidates: RoomCandidates) { state.withLock { $0.candidates = candidates } }
 
     /// Loses the link of two nodes, and what is under way over it. The next message goes over another link.
-    func lose(_ one: NodeID, _ other: NodeID) { lose([Way(one, other)], forGood: false) }
+    func lose(_ one: NodeID, _ other: NodeID) async { await lose([Way(one, other)], forGood: false) }
 
     /// Loses all links of a node for good.
-    func lose(_ node: NodeID) {
-        lose(state.withLock { $0.calls.keys.filter { $0 != node } }.map { Way(node, $0) }, forGood: true)
+    func lose(_ node: NodeID) async {
+        await lose(state.withLock { $0.calls.keys.filter { $0 != node } }.map { Way(node, $0) }, forGood: true)
     }
 
-    private func lose(_ ways: [Way], forGood: Bool) {
+    private func lose(_ ways: [Way], forGood: Bool) async {
         let ends = ways.flatMap(\.both)
         let calls = state.withLock { state in
             for way in ends {
@@ -118,6 +118,7 @@ final class RelayNodes: Sendable {
             return state.calls
         }
         for way in ends { calls[way.from]?.lost(way.to) }
+        for way in ends { await calls[way.from]?.takeMessages() }
     }
 
     /// The messages that a node which is held has not taken.
@@ -153,7 +154,7 @@ final class RelayNodes: Sendable {
                 guard !state.older.contains(node), !state.cut.contains(Way(own, node)) else { return nil }
                 return state.calls[node]
             }
-            guard let answer = calls?.answer(request.body) else { throw .refused }
+            guard let answer = await calls?.answer(request.body) else { throw .refused }
             return answer
         }
 
@@ -224,16 +225,20 @@ final class RelayClient: Sendable {
             user: user,
             app: app,
             registeredAt: 7,
-            send: { self.add($0) },
-            close: { self.add("close \($0.close.reason)") }
+            origin: .here { notice in
+                switch notice {
+                case .accepted(let hasPartner, _): self.add("accept \(hasPartner)")
+                case .text(let text): self.add(text)
+                case .ended(let close): self.add("close \(close.close.reason)")
+                }
+            }
         )
         return await calls.join(
             registration.room,
             member,
             media: media,
             isMediaRequired: isMediaRequired,
-            refusal: refusal,
-            accept: { hasPartner, _ in self.add("accept \(hasPartner)") }
+            refusal: refusal
         )
     }
 }

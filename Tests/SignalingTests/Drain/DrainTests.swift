@@ -22,7 +22,7 @@ struct DrainTests {
     }
 
     /// Registers a client at the 1:1 relay.
-    private static func register(in api: OperatorsBench) throws -> Closes {
+    private static func register(in api: OperatorsBench) async throws -> Closes {
         let closes = Closes()
         let member = AyameRooms.Member(
             connectionID: ParticipantID.random().value,
@@ -31,11 +31,12 @@ struct DrainTests {
             user: "u",
             app: nil,
             registeredAt: 7,
-            send: { _ in },
-            close: { closes.add($0.close.reason) }
+            origin: .here { notice in
+                if case .ended(let close) = notice { closes.add(close.close.reason) }
+            }
         )
         let room = try #require(ChannelName("call"))
-        #expect(api.bench.relayRooms.join(room, member, accept: { _, _ in }) == .joined(.direct))
+        #expect(await api.bench.relayCalls.join(room, member) == .joined(.direct))
         return closes
     }
 
@@ -68,7 +69,7 @@ struct DrainTests {
     @Test func `at the deadline clients are told to leave, and the node stays`() async throws {
         try await OperatorsBench.run(keys: AccessKeys()) { api in
             let present = try await api.clients.publish()
-            let closes = try Self.register(in: api)
+            let closes = try await Self.register(in: api)
             try await api.call(.put, "/v1/drain", ["deadline_seconds": 30])
             #expect(try await api.call(.get, "/v1/drain")["clients"] == 2)
             api.clock.advance(seconds: 29)

@@ -21,7 +21,7 @@ import Testing
         func add(_ text: String) { texts.withLock { $0.append(text) } }
     }
 
-    private static func register(_ user: String, in bench: OperatorsBench) throws -> Seen {
+    private static func register(_ user: String, in bench: OperatorsBench) async throws -> Seen {
         let seen = Seen()
         let member = AyameRooms.Member(
             connectionID: ParticipantID.random().value,
@@ -30,12 +30,16 @@ import Testing
             user: user,
             app: "live",
             registeredAt: 7,
-            send: { seen.add($0) },
-            close: { seen.add($0.close.reason) }
+            origin: .here { notice in
+                switch notice {
+                case .accepted: break
+                case .text(let text): seen.add(text)
+                case .ended(let close): seen.add(close.close.reason)
+                }
+            }
         )
         let room = try #require(ChannelName("call"))
-        let answer = bench.bench.relayRooms.join(room, member, accept: { _, _ in })
-        #expect(answer == .joined(.direct))
+        #expect(await bench.bench.relayCalls.join(room, member) == .joined(.direct))
         return seen
     }
 
@@ -43,8 +47,8 @@ import Testing
         try await OperatorsBench.run { bench in
             #expect(try await bench.call(.get, "/v1/relay") == ["rooms": []])
             #expect(try bench.problem(await bench.send(.get, "/v1/relay/call")) == .channelUnknown)
-            _ = try Self.register("alice", in: bench)
-            _ = try Self.register("bob", in: bench)
+            _ = try await Self.register("alice", in: bench)
+            _ = try await Self.register("bob", in: bench)
             let room = try await bench.call(.get, "/v1/relay/call")
             #expect(room["room"] == "call" && room["media"] == "direct" && room["app"] == "live")
             let registrations = room["registrations"]?.array ?? []
@@ -57,13 +61,13 @@ import Testing
 
     @Test func `a kick ends the call of a user, whose media the node does not see`() async throws {
         try await OperatorsBench.run { bench in
-            let (alice, bob) = (try Self.register("alice", in: bench), try Self.register("bob", in: bench))
+            let (alice, bob) = (try await Self.register("alice", in: bench), try await Self.register("bob", in: bench))
             let path = "/v1/channels/call/members/carol/kick"
             #expect(try bench.problem(await bench.send(.post, path)) == .memberUnknown)
             #expect(try await bench.call(.post, "/v1/channels/call/members/alice/kick") == ["ended": 1])
             #expect(alice.all == [AyameServerMessage.bye, "KICKED"] && bob.all == [AyameServerMessage.bye, "BYE"])
             #expect(try bench.problem(await bench.send(.post, path)) == .channelUnknown)
-            _ = try Self.register("alice", in: bench)
+            _ = try await Self.register("alice", in: bench)
             let results = try await bench.call(.post, "/v1/channels/call/kick", ["users": ["alice", "eve"]])["results"]
             #expect(results?.array?.map { $0["ended"]?.integer } == [1, 0])
         }
@@ -98,7 +102,7 @@ import Testing
 
     @Test func `the end of a channel ends the relay's room of the same name`() async throws {
         try await OperatorsBench.run { bench in
-            let (alice, bob) = (try Self.register("alice", in: bench), try Self.register("bob", in: bench))
+            let (alice, bob) = (try await Self.register("alice", in: bench), try await Self.register("bob", in: bench))
             #expect(try await bench.call(.delete, "/v1/channels/call") == ["ended": 2])
             for client in [alice, bob] { #expect(client.all == [AyameServerMessage.bye, "CHANNEL-TERMINATED"]) }
             #expect(try bench.problem(await bench.send(.delete, "/v1/channels/call")) == .channelUnknown)

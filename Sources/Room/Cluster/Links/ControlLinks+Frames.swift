@@ -1,4 +1,5 @@
 import ChannelTypes
+internal import NIOCore
 internal import Room
 import Synchronization
 
@@ -20,8 +21,11 @@ extension ControlLinks {
             guard state.table.node(of: id) != nil else { return }
             shared.withLock { $0.delegate }?.received(message, from: connection.node)
         case .relay(let message):
-            guard state.table.node(of: id) != nil else { return }
-            shared.withLock { $0.delegate }?.receivedCallMessage(message, from: connection.node)
+            guard state.table.node(of: id) != nil,
+                shared.withLock({ $0.delegate })?.receivedCallMessage(message, from: connection.node) == false
+            else { return }
+            shared.withLock { $0.counters.overflows &+= 1 }
+            connection.channel.close(promise: nil)
         case .response(let number, let body):
             questions.finish(number, body.map { .success($0) } ?? .failure(.refused), from: connection.node)
         case .request(let number, let request):

@@ -9,7 +9,8 @@ package protocol LinkDelegate: AnyObject, Sendable {
     func linkDead(_ instance: NodeInstance, mayReturn: Bool)
     func received(_ message: [UInt8], from node: NodeID)
     /// A message about a room of the 1:1 relay arrived.
-    func receivedCallMessage(_ message: [UInt8], from node: NodeID)
+    /// - Returns: `false` when too much of the node waits. The link is closed then.
+    func receivedCallMessage(_ message: [UInt8], from node: NodeID) -> Bool
     /// Answers a question of another node; `nil` when it cannot.
     func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]?
 }
@@ -31,7 +32,7 @@ package struct LinkCounters: Hashable, Sendable {
     package var barred: UInt64 = 0
     /// Frames and questions of kinds that this build does not know.
     package var unknown: UInt64 = 0
-    /// Links that were closed because too much waited to be sent.
+    /// Links that were closed because too much waited: to be sent, or of what arrived.
     package var overflows: UInt64 = 0
     package var linksUp: UInt64 = 0
     package var linksDown: UInt64 = 0

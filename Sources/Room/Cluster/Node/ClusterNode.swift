@@ -467,9 +467,10 @@ extension ClusterNode: LinkDelegate {
 
     package func received(_ message: [UInt8], from node: NodeID) { clusterChannels.received(message, from: node) }
 
-    package func receivedCallMessage(_ message: [UInt8], from node: NodeID) {
-        let isUnderstood = state.withLock { $0.relay }?.received(message, node) ?? false
-        if !isUnderstood { state.withLock { $0.relayMalformed &+= 1 } }
+    package func receivedCallMessage(_ message: [UInt8], from node: NodeID) -> Bool {
+        let reception = state.withLock { $0.relay }?.received(message, node) ?? .malformed
+        if reception == .malformed { state.withLock { $0.relayMalformed &+= 1 } }
+        return reception != .overflow
     }
 
     package func answer(_ request: NodeRequest, from node: NodeID) async -> [UInt8]? {

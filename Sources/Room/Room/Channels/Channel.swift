@@ -38,7 +38,7 @@ actor Channel: PeerEventReceiver {
     private nonisolated let executor: ControlExecutors.Executor
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.unowned }
     let context: Context
-    private nonisolated let inbox = ChannelInbox()
+    private nonisolated let inbox = Inbox(empty: ChannelInbox())
 
     /// Of ``waitAsJoin()``.
     var probesTaken = 0
@@ -97,19 +97,19 @@ actor Channel: PeerEventReceiver {
 
     /// Queues an event on the thread of a media loop. The channel handles it on its control loop.
     nonisolated func receive(_ event: PeerEvent, from peer: PeerID) {
-        if inbox.post(event, from: peer) { Task { await self.takeEvents() } }
+        if inbox.post({ $0.add(event, from: peer) }) { Task { await self.takeEvents() } }
     }
 
     /// Ends participants that newcomers of another channel evicted, later on the channel's own executor.
     nonisolated func evict(_ ids: [ParticipantID]) {
-        if inbox.evict(ids) { Task { await self.takeEvents() } }
+        if inbox.post({ $0.evict(ids) }) { Task { await self.takeEvents() } }
     }
 
     /// Handles the queued events; those of data channels as far as one job goes, and the rest in later ones.
     func takeEvents() {
-        let (evicted, events) = inbox.take()
-        if !evicted.isEmpty { apply { $0.leftTogether(evicted, reason: .evicted) } }
-        for (peer, event) in events where model.hasPeer(peer) {
+        let waiting = inbox.take()
+        if !waiting.evicted.isEmpty { apply { $0.leftTogether(waiting.evicted, reason: .evicted) } }
+        for (peer, event) in waiting.events where model.hasPeer(peer) {
             switch event {
             case .data(let event):
                 data.enqueue(event, from: peer, at: context.environment.clock.now().instant)

@@ -17,7 +17,7 @@ extension ChannelDirectory {
     @discardableResult
     package func kick(_ clientID: String, from channel: ChannelName) async -> [ParticipantID] {
         let ended = await end(.user(clientID), in: channel, .kicked)
-        return report(.kicked(clientID, from: channel), after: ended)
+        return await report(.kicked(clientID, from: channel), after: ended)
     }
 
     /// Ends all participants of a channel. Its name can be used again.
@@ -25,7 +25,7 @@ extension ChannelDirectory {
     @discardableResult
     package func terminate(_ channel: ChannelName) async -> [ParticipantID] {
         let ended = await end(.all, in: channel, .channelTerminated)
-        return report(.terminated(channel), after: ended)
+        return await report(.terminated(channel), after: ended)
     }
 
     /// Refuses a user or stream from now on, in place of an earlier block of the same subject, and ends the participants
@@ -41,7 +41,7 @@ extension ChannelDirectory {
             try node.blocked(block, at: now)
             observers.block(block.subject, block)
         }
-        return report(.blocked(block), after: await endParticipants(refusedBy: block))
+        return await report(.blocked(block), after: await endParticipants(refusedBy: block))
     }
 
     /// Takes a block that was set at any node of the cluster, or with `nil` lifted. Whom it refuses is refused here as well.
@@ -56,14 +56,14 @@ extension ChannelDirectory {
             let isKnown = node.block(of: subject, at: now) == block
             return (isKnown, (try? node.blockedElsewhere(block, at: now)) != nil)
         }
-        if !isKnown { _ = report(.blocked(block), after: await endParticipants(refusedBy: block)) }
+        if !isKnown { _ = await report(.blocked(block), after: await endParticipants(refusedBy: block)) }
         return isKept
     }
 
     /// - Returns: the participants that ended, then what the observer ended.
-    private func report(_ decision: OperatorDecision, after ended: [ParticipantID]) -> [ParticipantID] {
+    private func report(_ decision: OperatorDecision, after ended: [ParticipantID]) async -> [ParticipantID] {
         let known = Set(ended)
-        return ended + observers.decision(decision).filter { !known.contains($0) }
+        return ended + (await observers.decision(decision)).filter { !known.contains($0) }
     }
 
     private func end(

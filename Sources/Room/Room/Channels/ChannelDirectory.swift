@@ -107,7 +107,7 @@ package final class ChannelDirectory: Sendable {
     package struct Observers: Sendable {
         /// Called for each decision that ends connections, after newcomers are refused. It ends what it holds for users that are
         /// no participants, and returns the identifiers of what it ended.
-        package var decision: @Sendable (OperatorDecision) -> [ParticipantID] = { _ in [] }
+        package var decision: @Sendable (OperatorDecision) async -> [ParticipantID] = { _ in [] }
         /// Called for each block that ``block(_:)`` sets and, with `nil`, that ``liftBlock(of:)`` lifts.
         package var block: @Sendable (Block.Subject, Block?) -> Void = { _, _ in }
         package init() {}

@@ -42,6 +42,15 @@ package protocol OtherNodes: Sendable {
     func sendCallMessage(_ message: [UInt8], to node: NodeID) -> Bool
 }
 
+/// What became of another node's message about a room of the 1:1 relay.
+package enum CallMessageReception: Hashable, Sendable {
+    case taken
+    /// It was not understood.
+    case malformed
+    /// As much waits of the node as may. The link to it is to be closed, so that both nodes know that messages are lost.
+    case overflow
+}
+
 /// Why a newcomer may have to connect to another node.
 package enum RedirectReason: Hashable, Sendable {
     /// It asked this node. A channel of few members is best on one node.

@@ -1,6 +1,5 @@
 package import ChannelTypes
 import Room
-import Synchronization
 
 // Which node has a room.
 
@@ -23,9 +22,7 @@ extension AyameCalls {
 
     private func knownHome(of room: ChannelName) -> Home? {
         if rooms.listing(of: room) != nil { return .here }
-        return state.withLock { state in
-            state.elsewhere[room]?.first.flatMap { state.registrations[$0] }.map { .at($0.home) }
-        }
+        return state.elsewhere[room]?.first.flatMap { state.registrations[$0] }.map { .at($0.home) }
     }
 
     /// The answers of the nodes that answered. A node of a version without rooms over nodes does not.
@@ -73,8 +70,8 @@ extension AyameCalls {
         switch AyameNodeQuestion(question) {
         case nil: return nil
         case .find(let room): return AyameNodeAnswer(room: rooms.listing(of: room)).encoded
-        case .kick(let user, let room): _ = rooms.end(by: .kicked(user, from: room))
-        case .terminate(let room): _ = rooms.end(by: .terminated(room))
+        case .kick(let user, let room): _ = endHere(by: .kicked(user, from: room))
+        case .terminate(let room): _ = endHere(by: .terminated(room))
         }
         return []
     }

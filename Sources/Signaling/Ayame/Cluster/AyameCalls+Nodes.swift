@@ -1,138 +1,123 @@
+import Base
 package import ChannelTypes
-import Room
-import Synchronization
+package import Room
 import Web
 
 // What other nodes say.
 
 extension AyameCalls {
-    /// Takes a message of another node; those of one node in their order. It does not block.
-    /// - Parameter refusal: why a user of another node is refused in a room of this one; called under a lock.
-    /// - Returns: whether it was understood.
-    package func received(
+    /// Takes a message of another node on the thread of its link; those of one node in their order. It does not wait.
+    ///
+    /// A node of which as much waits as may is lost: what waits of it is dropped, and its link is to be closed.
+    /// - Parameter refusal: why a user of another node is refused in a room of this one.
+    package nonisolated func received(
         _ bytes: [UInt8],
         from node: NodeID,
-        refusal: @Sendable (_ user: String, ChannelName) -> RoomError?
-    ) -> Bool {
-        guard let message = AyameNodeMessage(bytes) else { return false }
-        switch message {
-        case .register(let guest): admit(guest, from: node, refusal)
-        case .relay(let text, let id):
-            guard let room = state.withLock({ $0.guests[Guest(node: node, connectionID: id)] }) else { break }
-            _ = rooms.relay(text, in: room, from: id)
-        case .leave(let id, let reason):
-            guard let room = state.withLock({ $0.remove(Guest(node: node, connectionID: id)) }) else { break }
-            rooms.leave(room, id, reason: reason)
-        case .accepted(let id, let hasPartner, let media): accepted(id, hasPartner, media, by: node)
-        case .refused(let id, let reason): refused(id, AyameRefusal(reason), by: node)
-        case .text(let text, let id):
-            state.withLock { state in
-                guard let registration = state.registrations[id], registration.home == node else { return }
-                registration.member.send(text)
-            }
-        case .closed(let id, let code, let reason, let message):
-            closed(id, AyameClose(code: code, reason, message), by: node)
-        }
-        return true
+        refusal: @escaping @Sendable (_ user: String, ChannelName) -> RoomError?
+    ) -> CallMessageReception {
+        guard let message = AyameNodeMessage(bytes) else { return .malformed }
+        var isTaken = true
+        post(from: node) { isTaken = $0.add(message, bytes: bytes.count, refusal: refusal) }
+        return isTaken ? .taken : .overflow
     }
 
     /// The link to a node is lost: what was sent over it may not have arrived. Clients that were in rooms of the node, and those
     /// of the node that were in rooms of this one, are in no room any more.
-    package func lost(_ node: NodeID) {
-        let (answers, guests) = state.withLock { state in
-            var answers: [CheckedContinuation<AyameRooms.Answer?, Never>] = []
-            for (id, registration) in state.registrations where registration.home == node {
-                _ = state.remove(id)
-                cluster?.release(node)
-                if let answer = registration.answer {
-                    answers.append(answer)
-                } else {
-                    registration.member.leave(.nodeLost)
+    package nonisolated func lost(_ node: NodeID) { post(from: node) { $0.addLoss() } }
+
+    private nonisolated func post(from node: NodeID, _ add: (inout AyameNodeInbox) -> Void) {
+        if inbox.post({ add(&$0[node, default: AyameNodeInbox()]) }) { Task { await takeMessages() } }
+    }
+
+    /// Handles what waits of the other nodes.
+    func takeMessages() {
+        for (node, waiting) in inbox.take() {
+            for event in waiting.events {
+                switch event {
+                case .message(let message, let refusal): handle(message, from: node, refusal)
+                case .lost: handleLoss(of: node)
                 }
             }
-            let guests = state.guests.filter { $0.key.node == node }
-            for guest in guests.keys { _ = state.remove(guest) }
-            return (answers, guests)
-        }
-        for answer in answers { answer.resume(returning: nil) }
-        for (guest, room) in guests {
-            rooms.leave(room, guest.connectionID, reason: AyameClose.nodeLost.close.reason)
         }
     }
 
-    // MARK: Guests
+    private func handle(_ message: AyameNodeMessage, from node: NodeID, _ refusal: AyameNodeInbox.Refusal) {
+        switch message {
+        case .register(let guest): admit(guest, from: node, refusal)
+        case .relay(let text, let id):
+            guard let room = state.guests[Guest(node: node, connectionID: id)],
+                let partner = rooms.partner(of: id, in: room)
+            else { return }
+            tell(partner, .text(text))
+        case .leave(let id, let reason):
+            guard let room = state.remove(Guest(node: node, connectionID: id)) else { return }
+            perform(rooms.leave(room, id, reason: reason))
+        case .accepted(let id, let hasPartner, let media):
+            guard let registration = self.registration(id, at: node), let answer = state.accept(id, media) else {
+                return
+            }
+            tell(registration.member, .accepted(hasPartner: hasPartner, media: media))
+            answer.resume(returning: .joined(media))
+        case .refused(let id, let reason):
+            guard let answer = registration(id, at: node)?.answer else { return }
+            remove(id)
+            switch AyameRefusal(reason) {
+            case .full: answer.resume(returning: .full)
+            case .otherMedia: answer.resume(returning: .otherMedia)
+            case let refusal: answer.resume(returning: .rejected(refusal))
+            }
+        case .text(let text, let id):
+            guard let registration = self.registration(id, at: node) else { return }
+            tell(registration.member, .text(text))
+        case .closed(let id, let code, let reason, let message):
+            guard let registration = self.registration(id, at: node) else { return }
+            remove(id)
+            if let answer = registration.answer {
+                answer.resume(returning: .unreachable)
+            } else {
+                tell(registration.member, .ended(AyameClose(code: code, reason, message)))
+            }
+        }
+    }
 
-    private func admit(
-        _ request: AyameGuest,
-        from node: NodeID,
-        _ refusal: @Sendable (_ user: String, ChannelName) -> RoomError?
-    ) {
+    /// A client's registration in a room of a node.
+    private func registration(_ id: String, at node: NodeID) -> Registration? {
+        state.registrations[id].flatMap { $0.home == node ? $0 : nil }
+    }
+
+    private func handleLoss(of node: NodeID) {
+        for (id, registration) in state.registrations where registration.home == node {
+            remove(id)
+            if let answer = registration.answer {
+                answer.resume(returning: nil)
+            } else {
+                perform(registration.member.farewell(.nodeLost))
+            }
+        }
+        // Before the others leave, because the node is told nothing of its own.
+        let guests = state.guests.filter { $0.key.node == node }
+        for guest in guests.keys { _ = state.remove(guest) }
+        for (guest, room) in guests {
+            perform(rooms.leave(room, guest.connectionID, reason: AyameClose.nodeLost.close.reason))
+        }
+    }
+
+    private func admit(_ request: AyameGuest, from node: NodeID, _ refusal: AyameNodeInbox.Refusal) {
         let guest = Guest(node: node, connectionID: request.connectionID)
-        let id = guest.connectionID
-        // Before it joins, because the room may close it at once.
-        guard state.withLock({ $0.add(guest, in: request.room) }) else {
-            send(.refused(id, reason: AyameSession.internalError), to: node)
+        // Before it joins, because it is told so as a guest.
+        guard state.add(guest, in: request.room) else {
+            send(.refused(request.connectionID, reason: AyameSession.internalError), to: node)
             return
         }
-        let member = request.member(
-            send: { [weak self] text in _ = self?.send(.text(text, to: id), to: node) },
-            close: { [weak self] close in
-                _ = self?.state.withLock { $0.remove(guest) }
-                self?.send(
-                    .closed(id, code: close.close.code, reason: close.close.reason, message: close.message),
-                    to: node
-                )
-            }
-        )
-        let answer = rooms.join(
+        let answer = joinHere(
             request.room,
-            member,
+            request.member(at: node),
             media: request.media,
             isMediaRequired: request.isMediaRequired,
-            refusal: { refusal(request.user, request.room) },
-            accept: { hasPartner, media in send(.accepted(id, hasPartner: hasPartner, media: media), to: node) }
+            refusal: { refusal(request.user, request.room) }
         )
         guard let refused = answer.refusal else { return }
-        _ = state.withLock { $0.remove(guest) }
-        send(.refused(id, reason: refused.reason), to: node)
-    }
-
-    // MARK: Registrations at other nodes
-
-    private func accepted(_ id: String, _ hasPartner: Bool, _ media: CallMedia, by node: NodeID) {
-        let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
-            guard let registration = state.registrations[id], registration.home == node,
-                let answer = state.accept(id, media)
-            else { return nil }
-            registration.accept(hasPartner, media)
-            return answer
-        }
-        answer?.resume(returning: .joined(media))
-    }
-
-    private func refused(_ id: String, _ refusal: AyameRefusal, by node: NodeID) {
-        let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
-            guard let registration = state.registrations[id], registration.home == node, registration.answer != nil
-            else { return nil }
-            _ = state.remove(id)
-            cluster?.release(node)
-            return registration.answer
-        }
-        switch refusal {
-        case .full: answer?.resume(returning: .full)
-        case .otherMedia: answer?.resume(returning: .otherMedia)
-        default: answer?.resume(returning: .rejected(refusal))
-        }
-    }
-
-    private func closed(_ id: String, _ close: AyameClose, by node: NodeID) {
-        let answer = state.withLock { state -> CheckedContinuation<AyameRooms.Answer?, Never>? in
-            guard let registration = state.registrations[id], registration.home == node else { return nil }
-            _ = state.remove(id)
-            cluster?.release(node)
-            if registration.answer == nil { registration.member.close(close) }
-            return registration.answer
-        }
-        answer?.resume(returning: .unreachable)
+        _ = state.remove(guest)
+        send(.refused(request.connectionID, reason: refused.reason), to: node)
     }
 }

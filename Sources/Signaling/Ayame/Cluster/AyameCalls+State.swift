@@ -7,7 +7,6 @@ extension AyameCalls {
         let home: NodeID
         let room: ChannelName
         let member: AyameRooms.Member
-        let accept: @Sendable (_ hasPartner: Bool, _ media: CallMedia) -> Void
         /// Of the room; `nil` until its node has accepted the client.
         var media: CallMedia?
         /// Until the room's node has answered. It gets `nil` when the link is lost.

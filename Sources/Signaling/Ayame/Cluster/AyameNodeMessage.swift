@@ -36,6 +36,16 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
     /// Of reasons and sentences.
     private static let reasonBytesMax = 1_024
 
+    /// What a guest is told.
+    init(_ notice: AyameRooms.Notice, to id: String) {
+        switch notice {
+        case .accepted(let hasPartner, let media): self = .accepted(id, hasPartner: hasPartner, media: media)
+        case .text(let text): self = .text(text, to: id)
+        case .ended(let end):
+            self = .closed(id, code: end.close.code, reason: end.close.reason, message: end.message)
+        }
+    }
+
     /// `nil` for a message that ``init(_:)`` would refuse.
     var encoded: [UInt8]? {
         guard isWithinLimits, let bytes = Self.encode(self), bytes.count <= Self.bytesMax else { return nil }
@@ -111,10 +121,7 @@ struct AyameGuest: Hashable, Sendable, Codable {
     }
 
     /// The guest as a member of the room.
-    func member(
-        send: @escaping @Sendable (String) -> Void,
-        close: @escaping @Sendable (AyameClose) -> Void
-    ) -> AyameRooms.Member {
+    func member(at node: NodeID) -> AyameRooms.Member {
         AyameRooms.Member(
             connectionID: connectionID,
             identity: identity,
@@ -122,8 +129,7 @@ struct AyameGuest: Hashable, Sendable, Codable {
             user: user,
             app: app,
             registeredAt: registeredAt,
-            send: send,
-            close: close
+            origin: .at(node)
         )
     }
 }

@@ -48,7 +48,7 @@ package actor NodeDrain {
     private var clients: Int {
         get async {
             let counts = await directory.counts
-            return counts.publishers + counts.viewers + relayCalls.directRegistrationCount
+            return counts.publishers + counts.viewers + (await relayCalls.directRegistrationCount)
         }
     }
 
@@ -92,7 +92,7 @@ package actor NodeDrain {
             "the drain deadline is over: the remaining clients are disconnected",
             metadata: ["clients": "\(clients)"]
         )
-        relayCalls.endAll()
+        await relayCalls.endAll()
         await directory.endAll()
     }
 
