@@ -105,7 +105,7 @@ enum STUNFormat {
     /// ASCII "STUN", so that FINGERPRINT differs from the CRC-32 of another protocol on the same port (RFC 8489 §14.7).
     static let fingerprintXOR: UInt32 = 0x5354_554E
     /// MESSAGE-INTEGRITY with its header.
-    static let integrityBytes = attributeHeaderBytes + SHA1.digestBytes
+    static var integrityBytes: Int { attributeHeaderBytes + SHA1.digestBytes }
     /// FINGERPRINT with its header.
     static let fingerprintBytes = attributeHeaderBytes + 4
 
