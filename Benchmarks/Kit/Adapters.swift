@@ -1,3 +1,4 @@
+internal import Base
 internal import DTLS
 internal import Forwarding
 internal import MediaTypes
@@ -29,7 +30,7 @@ func makeForwarder(
     isEstimating: Bool,
     seed: UInt64
 ) -> Forwarder {
-    var generator = SeededGenerator(seed: seed)
+    var generator = SplitMix64(seed: seed)
     var configuration = ForwarderConfiguration(
         certificate: certificate,
         unixNanosecondsAtZero: 1_700_000_000_000_000_000

@@ -90,7 +90,7 @@ package final class Call {
             client: certificates.client,
             profile: shape.profile,
             engine: try SRTPEngine(.openssl),
-            generator: SeededGenerator(seed: 9)
+            generator: SplitMix64(seed: 9)
         )
         maker = SyntheticPacket(ssrc: Session.source, payloadBytes: shape.payloadBytes)
         inbox = Inbox(capacity: Self.turnsPerReport * shape.packetsPerTurn + shape.subscribers)

@@ -40,7 +40,7 @@ final class DataCall {
             client: certificates.client,
             profile: .aeadAES128GCM,
             engine: try SRTPEngine(.openssl),
-            generator: SeededGenerator(seed: 12)
+            generator: SplitMix64(seed: 12)
         )
         for number in 1...count {
             let client = try DataClient(

@@ -16,7 +16,7 @@ final class LossyAssociation {
 
     private var sender: DataChannels
     private var receiver: DataChannels
-    private var generator: SeededGenerator
+    private var generator: SplitMix64
     private var flights: [Flight] = []
     private var now = Instant(nanoseconds: 1_000_000_000)
     private var buffer = [UInt8](repeating: 0, count: 1_200)
@@ -24,7 +24,7 @@ final class LossyAssociation {
     private(set) var bytes = 0
 
     init(lossPercent: Int, seed: UInt64) {
-        generator = SeededGenerator(seed: seed)
+        generator = SplitMix64(seed: seed)
         self.lossPercent = lossPercent
         sender = DataChannels(isClient: false, AssociationSettings(), using: &generator)
         receiver = DataChannels(isClient: true, AssociationSettings(), using: &generator)

@@ -41,7 +41,7 @@ struct ModelledTCP {
     }
 
     private let link: Link
-    private var generator: SeededGenerator
+    private var generator: SplitMix64
     /// Not sent for the first time yet.
     private var unsent: [UInt8] = []
     /// Not acknowledged, in order.
@@ -64,7 +64,7 @@ struct ModelledTCP {
 
     init(_ link: Link, seed: UInt64) {
         self.link = link
-        generator = SeededGenerator(seed: seed)
+        generator = SplitMix64(seed: seed)
     }
 
     private var roundTrip: Interval { link.delay + link.delay }

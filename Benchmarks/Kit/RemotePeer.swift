@@ -15,7 +15,7 @@ final class RemotePeer {
         var profile: SRTPProfile
         /// The clients' encryption, which is not measured.
         var engine: SRTPEngine
-        var generator: SeededGenerator
+        var generator: SplitMix64
     }
 
     let id: PeerID

@@ -25,6 +25,7 @@ package actor AyameCalls {
     nonisolated let inbox = Inbox<[NodeID: AyameNodeInbox]>(empty: [:])
     nonisolated let cluster: (any OtherNodes)?
     private let acceptTimeout: Duration
+    private let clock: RoomClock
     private let onReport: @Sendable (CallReport) -> Void
 
     /// - Parameters:
@@ -35,10 +36,12 @@ package actor AyameCalls {
     package init(
         cluster: (any OtherNodes)? = nil,
         acceptTimeout: Duration = .seconds(5),
+        clock: RoomClock = .system,
         onReport: @escaping @Sendable (CallReport) -> Void = { _ in }
     ) {
         self.cluster = cluster
         self.acceptTimeout = acceptTimeout
+        self.clock = clock
         self.onReport = onReport
     }
 
@@ -207,7 +210,7 @@ package actor AyameCalls {
             switch effect {
             case .tell(let member, let notice): tell(member, notice)
             case .report(let event, let room, let session):
-                let time = RoomClock.system.unixNanoseconds
+                let time = clock.unixNanoseconds
                 onReport(CallReport(event: event, room: room, session: session, unixNanoseconds: time))
             }
         }

@@ -75,9 +75,11 @@ package actor NodeDrain {
         guard model.phase != nil else { return }
         let clients = await clients
         var endsClients = false
-        for output in model.tick(clients: clients, at: now()) {
+        let outputs = model.tick(clients: clients, at: now())
+        perform(outputs)
+        for output in outputs {
             switch output {
-            case .refuse(let stage): directory.setDrainStage(stage)
+            case .refuse: break
             case .endClients: endsClients = true
             case .progress(let clients, let remaining):
                 logger.info(
