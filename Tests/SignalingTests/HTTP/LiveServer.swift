@@ -94,6 +94,13 @@ struct RawInput {
 
     /// Reads until the server closes.
     @concurrent mutating func readToEnd() async -> String { await read(until: "\u{0}never\u{0}") }
+
+    /// Reads until the server closes; throws when it resets the connection.
+    @concurrent mutating func readToCleanEnd() async throws -> String {
+        while let next = try await iterator.next() { text += String(buffer: next) }
+        defer { text = "" }
+        return text
+    }
 }
 
 @concurrent func withConnection<Value: Sendable>(

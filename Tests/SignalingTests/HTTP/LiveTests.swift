@@ -61,6 +61,18 @@ struct LiveTests {
         }
     }
 
+    /// Of what is larger than the first read, a part is unread when the server answers and closes.
+    @Test(arguments: [100, 4000, 60_000])
+    func `data that is not HTTP is answered, and its connection ends without a reset`(length: Int) async throws {
+        try await withLiveServer { _, port, _ in
+            let answer = try await withConnection(to: port) { client, input in
+                try await client.send(Array(repeating: 0xFF, count: length))
+                return try await input.readToCleanEnd()
+            }
+            #expect(answer.hasPrefix("HTTP/1.1 400"), "\(answer.prefix(80))")
+        }
+    }
+
     static func get(_ path: String, port: Int) async throws -> String {
         try await withConnection(to: port) { client, input in
             try await client.send("GET \(path) HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

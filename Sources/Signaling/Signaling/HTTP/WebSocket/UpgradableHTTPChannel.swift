@@ -65,6 +65,8 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             if isProxy, costs.clients.proxies.header == .proxyProtocol {
                 try channel.pipeline.syncOperations.addHandler(proxyHandler(channel), position: .first)
             }
+            // TLS reads until the client's close_notify by itself.
+            if !isSecure { try channel.pipeline.syncOperations.addHandler(LingeringCloseHandler()) }
             let upgrader = NIOTypedWebSocketServerUpgrader<Negotiated>(
                 maxFrameSize: webSocketLimits.messageBytesMax,
                 enableAutomaticErrorHandling: false,
