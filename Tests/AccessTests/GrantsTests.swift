@@ -50,6 +50,27 @@ import Testing
         #expect(filter.rules == [[.init(field: .kind, operator: .isIn, values: ["audio"])]])
     }
 
+    @Test func `what has no effect is listed, unless it asks for nothing`() throws {
+        let members = try #require(
+            try JSONValue(
+                parsing:
+                    #"{"allowed":true,"audoi":true,"simulcast_multicodec":false,"cluster_affinity":true,"x":null,"nagare":{}}"#
+            ).object
+        )
+        #expect(try Grants(members, besides: ["allowed"]).ignored == ["audoi", "cluster_affinity"])
+        #expect(try Grants(members).ignored == ["allowed", "audoi", "cluster_affinity"])
+    }
+
+    @Test func `options of the member are granted, and reach members of every protocol`() throws {
+        let grants = try grants(#"{"nagare":{"profile":"interactive","source":"screen"}}"#)
+        var join = JoinRequest(channel: ChannelName("a")!, role: .sendonly)
+        grants.apply(to: &join)
+        #expect(join.options == MemberOptions(profile: .interactive, source: .screen))
+        for text in [#"{"nagare":1}"#, #"{"nagare":{"role":"king"}}"#] {
+            #expect(throws: JSONShapeError.self) { try self.grants(text) }
+        }
+    }
+
     @Test func `an empty identifier grants none`() throws {
         let grants = try grants(#"{"client_id":"","bundle_id":""}"#)
         #expect(grants.clientID == nil && grants.bundleID == nil)

@@ -211,6 +211,7 @@ def test_the_bodies_of_webhooks_have_every_field() -> None:
         "Sources/Signaling/Webhooks/EventSubscriptions.swift", "Sources/Signaling/Webhooks/CallReport+Events.swift",
         "Sources/Signaling/Webhooks/Webhooks.swift", "Sources/Signaling/Ayame/AyameAdmission.swift",
         "Sources/Room/Access/AccessRequest+JSON.swift", "Sources/Room/Access/Grants+JSON.swift",
+        "Sources/Room/Access/StatedOptions.swift",
     )
     # Fields of the log, and members of values.
     fields -= {"participant", "room", "session", "events", "access_token", "urls", "username", "credential"}

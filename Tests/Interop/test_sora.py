@@ -259,13 +259,11 @@ def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join
     assert (member.offer()["client_id"], member.offer()["metadata"]) == ("from-the-hook", {"seat": 7})
     asked = hooks.received["auth"][-1]
     assert (asked["channel_id"], asked["role"]) == (channel, "sendonly")
+    told = lambda: [one["type"] for one in hooks.received["event"]]
+    wait_until(lambda: "track.first_frame" in told(), "the first key frame", 10, describe=told)
     member.end()
-    life = ["connection.created", "publish", "publish_done", "connection.destroyed"]
-    told = wait_until(
-        lambda: [one["type"] for one in hooks.received["event"]] == life,
-        "the events", 10, describe=lambda: hooks.received["event"],
-    )  # fmt: skip
-    assert told
+    life = ["connection.created", "publish", "track.first_frame", "publish_done", "connection.destroyed"]
+    wait_until(lambda: told() == life, "the events", 10, describe=lambda: hooks.received["event"])
     assert len({one["id"] for one in hooks.received["event"]}) == len(life)
     wait_until(
         lambda: [one["type"] for one in hooks.received["session"]] == ["session.created", "session.destroyed"],

@@ -301,6 +301,14 @@ import Wire
             message: "--app-disabled is \"b\", which is no app of --app: write the ID of one."
         ),
         Mistake(
+            flags: ["--app", "a:x", "--app-profile", "a"],
+            message: "--app-profile is \"a\": write the ID of an app, a colon and communication or interactive."
+        ),
+        Mistake(
+            flags: ["--app", "a:x", "--app-profile", "b:interactive"],
+            message: "--app-profile names \"b\", which is no app of --app: write the ID of one."
+        ),
+        Mistake(
             flags: ["--app", "a:x", "--app-token", "safe"],
             message: "--app-token is \"safe\": write lenient or strict."
         ),

@@ -35,7 +35,10 @@ import Testing
         // Only one method of authentication may be set, and the file shows three.
         let methods = [
             ["token:"],
-            ["jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "app-token:", "url-key:", "url-validity:"],
+            [
+                "jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "app-profile:", "app-token:", "url-key:",
+                "url-validity:",
+            ],
             ["auth-webhook-url:"],
         ]
         for method in methods {

@@ -422,16 +422,21 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let keys = ["secondary:@/etc/second", "primary:k"]
         let flags =
             apps.flatMap { ["--app", $0] } + keys.flatMap { ["--url-key", $0] }
-            + ["--url-validity", "0", "--app-disabled", "live", "--app-token", "strict"]
+            + [
+                "--url-validity", "0", "--app-disabled", "live", "--app-token", "strict", "--app-profile",
+                "a_B-1:interactive",
+            ]
             + ["--jwt-key", "hs256:@/etc/jwt.secret"]
         let environment = [
             "NAGARE_APP": apps.joined(separator: ","), "NAGARE_URL_KEY": keys.joined(separator: ","),
             "NAGARE_URL_VALIDITY": "0", "NAGARE_APP_DISABLED": "live", "NAGARE_APP_TOKEN": "strict",
+            "NAGARE_APP_PROFILE": "a_B-1:interactive",
             "NAGARE_JWT_KEY": "hs256:@/etc/jwt.secret",
         ]
         let file = """
             app: ["live:@/etc/live.key", "a_B-1:key:with:colons"]
             app-disabled: live
+            app-profile: "a_B-1:interactive"
             app-token: strict
             url-key:
               - secondary:@/etc/second
@@ -445,6 +450,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             #expect(configuration.apps.map(\.appID) == ["live", "a_B-1"])
             #expect(configuration.apps.map(\.isEnabled) == [false, true])
             #expect(configuration.apps.allSatisfy { $0.mode == .strict })
+            #expect(configuration.apps.map(\.profile) == [nil, .interactive])
             #expect(
                 configuration.apps.map(\.secret) == [
                     .file("/etc/live.key"), .written(Token(secret: "key:with:colons")),

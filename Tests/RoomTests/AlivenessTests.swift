@@ -45,7 +45,11 @@ struct AlivenessTests {
         }
         let seen = try bench.see(sender, by: observer)
         var effects: [ChannelModel.Effect] = []
-        for mid in still { effects += bench.model.received(.trackPaused(mid: mid), from: bench.peers[sender]!) }
+        for mid in still {
+            let paused = bench.model.received(.trackPaused(mid: mid), from: bench.peers[sender]!)
+            let told = Self.contents(paused, to: observer).count { if case .tracksChanged = $0 { true } else { false } }
+            #expect(told == 1, "that nothing comes of the track is all that is told")
+        }
         for second in stride(from: Int64(101), through: 100 + 3 * 3_600, by: 30) {
             effects += bench.model.tick(at: moment(second))
         }
@@ -69,7 +73,7 @@ struct AlivenessTests {
             return
         }
         let tracks = channel.users.last?.connections.first?.tracks
-        #expect(tracks?.audio == true && tracks?.video == true)
+        #expect(tracks?.audio == !still.contains(ModelBench.audio) && tracks?.video == false)
         for mid in still {
             #expect(
                 bench.receive(.trackStarted(mid: mid, codec: .vp8), from: sender) == [
@@ -115,7 +119,7 @@ struct AlivenessTests {
 
     // MARK: Quality
 
-    @Test func `only the member itself and operators are told of the quality of its network`() throws {
+    @Test func `the member itself, operators and others are told of the quality of its network`() throws {
         var bench = bench()
         let plain = try bench.member(.sendrecv)
         let id = try bench.member(.sendrecv) { $0.options = MemberOptions() }
@@ -123,10 +127,14 @@ struct AlivenessTests {
         _ = try bench.activate(viewer)
         _ = bench.receive(.connected(over: .udp), from: viewer)
         let quality = LinkQuality(uplink: .good, downlink: .bad)
-        for (id, isTold) in [(plain, false), (id, true), (viewer, true)] {
+        let observer = id
+        for (id, isTold, others) in [(plain, false, [observer]), (id, true, []), (viewer, true, [])] {
             let effects = bench.model.received(.qualityChanged(quality), from: bench.peers[id]!)
-            #expect(effects.notifications.map(\.to) == (isTold ? [[id]] : []))
-            #expect(effects.notifications.allSatisfy { $0.content == .networkQuality(quality) })
+            let own = effects.notifications.filter { $0.content == .networkQuality(quality) }
+            #expect(own.map(\.to) == (isTold ? [[id]] : []))
+            let told = effects.notifications.filter { $0.content != .networkQuality(quality) }
+            #expect(told.map(\.to) == (others.isEmpty ? [] : [others]))
+            #expect(told.allSatisfy { if case .othersQuality(_, quality) = $0.content { true } else { false } })
             guard case .qualityChanged(let report)? = effects.reports.first else {
                 Issue.record("operators are not told")
                 continue

@@ -94,7 +94,8 @@ extension PropertyWorld {
         case 8...11: connect(using: &generator)
         case 12: leave(using: &generator)
         case 13...17: try changeSlots(using: &generator)
-        case 18...20: speak(using: &generator)
+        case 18...19: speak(using: &generator)
+        case 20: flow(using: &generator)
         case 21: try focus(using: &generator)
         case 22: try changeNumber(using: &generator)
         case 23...25: changeFilters(using: &generator)
@@ -299,6 +300,18 @@ extension PropertyWorld {
             }
         }
         perform(model.received(.speech(mid: track.mid, isSpeaking: begins), from: peers[id]!))
+    }
+
+    private mutating func flow(using generator: inout SeededGenerator) {
+        guard let id = pick(using: &generator, { $1.isActive }),
+            let track = people[id]?.publications.randomElement(using: &generator)
+        else { return }
+        let begins = Bool.random(using: &generator)
+        run.note("\(id) \(begins ? "sends" : "pauses") \(track.mid)")
+        if begins { people[id]?.flowing.insert(track.mid) } else { people[id]?.flowing.remove(track.mid) }
+        let codec = track.kind == .audio ? CodecName.opus : .vp8
+        let event = begins ? PeerEvent.trackStarted(mid: track.mid, codec: codec) : .trackPaused(mid: track.mid)
+        perform(model.received(event, from: peers[id]!))
     }
 
     private mutating func focus(using generator: inout SeededGenerator) throws {

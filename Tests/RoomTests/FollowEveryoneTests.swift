@@ -201,6 +201,8 @@ struct FollowEveryoneTests {
                     Notification.LayerSwitch(
                         sender: sender,
                         requested: .level(requested),
+                        layers: rids,
+                        permitted: Array(rids.prefix(requested + 1)),
                         current: to,
                         previous: from,
                         isHigher: isHigher,
@@ -221,6 +223,8 @@ struct FollowEveryoneTests {
         let gone = Notification.LayerSwitch(
             sender: sender,
             requested: .nothing,
+            layers: rids,
+            permitted: [],
             current: nil,
             previous: rids[2],
             isHigher: false,

@@ -30,6 +30,8 @@ struct PropertyWorld {
         /// What it was told last that it may see.
         var visible: [ParticipantID] = []
         var speaking: Set<MID> = []
+        /// The tracks whose packets come.
+        var flowing: Set<MID> = []
         /// What it does in the channel at present.
         var role: Role
         /// When it went live last.
@@ -176,8 +178,8 @@ extension PropertyWorld {
                 user: client(other),
                 connection: other,
                 source: person.request.options?.source ?? .camera,
-                audio: person.publications.contains { $0.kind == .audio },
-                video: person.publications.contains { $0.kind == .video },
+                audio: person.publications.contains { $0.kind == .audio && person.flowing.contains($0.mid) },
+                video: person.publications.contains { $0.kind == .video && person.flowing.contains($0.mid) },
                 isAudioMuted: muted.contains(.audio),
                 isVideoMuted: muted.contains(.video)
             )
@@ -352,8 +354,15 @@ extension PropertyWorld {
                 strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]),
                 "a bundle is not told of focus"
             )
-        case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted:
+        case .channelJoined, .userOnline, .userOffline, .roleChanged, .muted, .firstFrame, .othersQuality:
             expect(ids.allSatisfy { people[$0]?.observes == true }, "who is told of users knows them")
+        case .tracksChanged(let tracks):
+            let others = ids.filter { people[$0]?.observes == false }
+            expect(
+                others.allSatisfy { people[$0]?.request.receivesNotifications == true },
+                "who is told of tracks is notified"
+            )
+            expect(!others.contains(tracks.connection), "nobody is told of its own tracks")
         case .layerSwitched, .forwarding, .codecUnsupported, .interrupted, .resumed, .accessExpires: break
         }
     }
@@ -364,7 +373,10 @@ extension PropertyWorld {
             expect(people[id]?.view == nil && joined.connection == id, "joined once")
             expect(joined.profile == sessions[people[id]!.request.channel]?.profile, "the profile")
             var view = View(users: Set(joined.users.map(\.user.id)))
-            for tracks in joined.users.flatMap(\.connections).map(\.tracks) where tracks.audio || tracks.video {
+            for tracks in joined.users.flatMap(\.connections).map(\.tracks) {
+                guard let other = people[tracks.connection], other.role.publishes, !other.publications.isEmpty else {
+                    continue
+                }
                 view.tracks[tracks.connection] = tracks
             }
             people[id]?.view = view
@@ -376,10 +388,10 @@ extension PropertyWorld {
             people[id]?.view?.users.remove(user)
             let rest = people[id]?.view?.tracks.filter { $0.value.user != user }
             people[id]?.view?.tracks = rest ?? [:]
-        case .tracksChanged(let tracks):
+        case .tracksChanged(let tracks) where people[id]?.observes == true:
             expect(people[id]?.view?.users.contains(tracks.user) == true, "tracks are of users online")
             expect(people[id]?.view?.tracks[tracks.connection] != tracks, "nothing is told twice")
-            people[id]?.view?.tracks[tracks.connection] = tracks.audio || tracks.video ? tracks : nil
+            people[id]?.view?.tracks[tracks.connection] = tracks.hasEnded ? nil : tracks
         default: break
         }
     }

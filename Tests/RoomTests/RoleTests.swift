@@ -1,3 +1,4 @@
+import MediaTypes
 import RoomTestSupport
 import TestSupport
 import Testing
@@ -90,8 +91,8 @@ struct RoleTests {
             user: "guest",
             connection: guest,
             source: .camera,
-            audio: true,
-            video: true,
+            audio: false,
+            video: false,
             isAudioMuted: false,
             isVideoMuted: false
         )
@@ -158,6 +159,7 @@ struct RoleTests {
         let sender = try bench.member(.sendrecv) { $0.options = Self.options(.communication) }
         let viewer = try bench.member(.recvonly) { $0.options = Self.options(nil) }
         let seen = try bench.see(sender, by: viewer)
+        _ = bench.receive(.trackStarted(mid: ModelBench.video, codec: .vp8), from: sender)
         let own = try bench.model.mute(true, .video, of: sender, by: .member)
         #expect(own.connects.isEmpty && Self.contents(own, to: sender).isEmpty)
         guard case .tracksChanged(let tracks) = Self.contents(own, to: viewer).first else {
@@ -198,7 +200,12 @@ struct RoleTests {
                 }
             }
         }
-        #expect(kinds(first) == ["online", "camera true"] && kinds(second) == ["screen true"])
+        #expect(kinds(first) == ["online", "camera false"] && kinds(second) == ["screen false"])
+        let started = bench.model.received(
+            .trackStarted(mid: ModelBench.video, codec: .vp8),
+            from: bench.peers[screen]!
+        )
+        #expect(kinds(started) == ["screen true"])
         #expect(!Self.contents(second, to: camera).contains { if case .tracksChanged = $0 { true } else { false } })
         #expect(kinds(bench.model.left(camera, reason: .left)) == ["camera false"])
         #expect(kinds(bench.model.left(screen, reason: .tokenExpired)) == ["offline token-expired"])

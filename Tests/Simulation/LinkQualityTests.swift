@@ -123,6 +123,53 @@ import Wire
         #expect(quality(of: publisher, in: world) == LinkQuality(uplink: .excellent))
     }
 
+    private func silences(of host: World.Host, in world: World) -> [Bool] {
+        world.nodeEvents.compactMap { entry in
+            guard entry.0 == host.client?.id, case .silenceChanged(let isSilent) = entry.1 else { return nil }
+            return isSilent
+        }
+    }
+
+    @Test func `a publisher of which nothing comes is told within three seconds, and so is its return`() throws {
+        let world = try World(seed: 97)
+        let publisher = try world.publish()
+        world.run(for: .seconds(5))
+        for round in 1...3 {
+            world.network.conditions[publisher.address] = LinkConditions(loss: 1)
+            world.run(for: .milliseconds(2_200))
+            #expect(silences(of: publisher, in: world).count == 2 * round - 2, "a short loss is none")
+            world.run(for: .milliseconds(800))
+            #expect(silences(of: publisher, in: world).count == 2 * round - 1)
+            world.run(for: .seconds(5))
+            world.network.conditions[publisher.address] = nil
+            world.run(for: .seconds(1))
+            #expect(silences(of: publisher, in: world).count == 2 * round)
+            world.run(for: .seconds(10))
+        }
+        #expect(silences(of: publisher, in: world) == [true, false, true, false, true, false])
+    }
+
+    @Test(arguments: [0, 0.3])
+    func `a publisher that sends nothing for minutes answers, and is not silent`(loss: Double) throws {
+        let world = try World(seed: 98)
+        let publisher = try world.publish()
+        world.run(for: .seconds(3))
+        publisher.client?.setSending(false)
+        world.network.conditions[publisher.address] = LinkConditions(loss: loss)
+        let before = world.node.core.counters.consentChecksSent
+        world.run(for: .seconds(180))
+        #expect(loss > 0 || silences(of: publisher, in: world).isEmpty)
+        #expect(silences(of: publisher, in: world).count <= 6, "three asked in vain are rare")
+        let asked = world.node.core.counters.consentChecksSent - before
+        #expect((60...700).contains(asked), "about one a second, and more where they are lost")
+        // A client that only receives is not asked.
+        let viewer = try world.watch()
+        world.run(for: .seconds(5))
+        world.network.conditions[viewer.address] = LinkConditions(loss: 1)
+        world.run(for: .seconds(10))
+        #expect(silences(of: viewer, in: world).isEmpty)
+    }
+
     @Test func `a client whose video stands still for minutes is there, and its video comes back`() throws {
         let world = try World(seed: 93)
         let rid = try #require(RID("r0"))

@@ -12,6 +12,9 @@ public enum PeerEvent: Sendable, Equatable {
     case trackStarted(mid: MID, codec: CodecName)
     /// The track's packets have stopped.
     case trackPaused(mid: MID)
+    /// Nothing comes of a publisher any more, not even answers to checks; or something comes again. Told within three seconds of the
+    /// last sign of life.
+    case silenceChanged(isSilent: Bool)
     /// A slot's source sends a format that the peer did not negotiate, so the slot plays nothing.
     case formatUnsupported(slot: MID, codec: CodecName)
     /// The track that a slot plays does not come from its loop or node any more, so the slot plays nothing. Whether there is
@@ -53,7 +56,7 @@ public protocol PeerEventReceiver: AnyObject, Sendable {
 extension PeerEvent {
     /// What an event is about. The latest event on a subject makes those before it obsolete.
     private enum Subject: Hashable {
-        case connection, transport, network, quality, setup, dataEnd
+        case connection, transport, network, quality, setup, silence, dataEnd
         case track(MID)
         case format(slot: MID)
         case source(slot: MID)
@@ -74,6 +77,7 @@ extension PeerEvent {
         case .unusedLayers(let mid, _): .unusedLayers(mid)
         case .transportChanged: .transport
         case .networkChanged: .network
+        case .silenceChanged: .silence
         case .qualityChanged: .quality
         case .setupAdvanced: .setup
         case .dataEnded: .dataEnd

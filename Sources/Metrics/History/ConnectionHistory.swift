@@ -177,7 +177,9 @@ package final class ConnectionHistory: Sendable {
             return ended.flatMap { $0.timeline.samples.isEmpty ? nil : .object($0.media) }
         case .connectionFailed(let report, let reason):
             end(ConnectionRecord(report.connection), report, reason, .failed)
-        case .sessionCreated, .sessionDestroyed, .connectionUpdated: break
+        case .sessionCreated, .sessionDestroyed, .connectionUpdated, .publishingBegan, .flowChanged,
+            .firstFrameReceived:
+            break
         }
         return nil
     }

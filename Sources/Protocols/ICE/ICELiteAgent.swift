@@ -41,6 +41,8 @@ public struct ICELiteAgent: Sendable {
     /// Randomizes the intervals between checks, which are no secret.
     private var jitter: SplitMix64
     public private(set) var counters = ICECounters()
+    /// When the peer last answered a check of ours; `nil` before the first.
+    public private(set) var lastAnsweredAt: Instant?
 
     /// - Parameters:
     ///   - local: what was signaled to the peer; its password authenticates requests.
@@ -153,7 +155,13 @@ public struct ICELiteAgent: Sendable {
 
     /// Sends the check for consent that is due. During a restart the selected pair is still one of the previous credentials.
     private mutating func sendConsentCheck(at now: Instant, into batch: DatagramBatch) {
-        guard let path = phase.selectedPath, let due = consent?.nextCheckAt, now >= due else { return }
+        guard let due = consent?.nextCheckAt, now >= due else { return }
+        ask(at: now, into: batch)
+    }
+
+    /// Sends a check over the selected pair, to learn whether the peer is still there. Does nothing without such a pair.
+    public mutating func ask(at now: Instant, into batch: DatagramBatch) {
+        guard let path = phase.selectedPath else { return }
         let generation = phase.previous ?? current
         let id = checks.start(over: path, key: generation.remoteKey, at: now)
         sendCheck(id, over: path, by: generation, into: batch)
@@ -191,6 +199,7 @@ public struct ICELiteAgent: Sendable {
         guard message.hasIntegrity else { throw .missingIntegrity }
         guard message.hasValidIntegrity(key: check.key) else { throw .wrongIntegrity }
         checks.remove(check.id)
+        lastAnsweredAt = now
         guard path == phase.selectedPath else {
             counters.checksAnswered &+= 1
             return verify(path, provenAt: check.sentAt, at: now)

@@ -8,7 +8,7 @@ extension AccessDecision {
         let fields = JSONFields(members)
         guard let isAllowed = try fields.bool("allowed") else { throw JSONShapeError("\"allowed\" is missing.") }
         if isAllowed {
-            self = .allowed(try Grants(members))
+            self = .allowed(try Grants(members, besides: ["allowed", "reason"]))
         } else {
             self = .denied(reason: try fields.string("reason", bytesMax: 4_096))
         }
@@ -37,6 +37,7 @@ extension AccessRequest {
             "channel_sendonly_connections": .integer(counts.sendonly),
             "channel_recvonly_connections": .integer(counts.recvonly),
         ]
+        members.merge(options) { first, _ in first }
         members.merge(node) { $1 }
         members.merge(agent.members) { $1 }
         members["libwebrtc"] = libwebrtc.map { .string($0) }

@@ -44,6 +44,8 @@ package struct AccessRequest: Sendable {
     package var video: Media
     package var isSimulcast: Bool
     package var spotlight: Bool
+    /// The other options of the client's `connect` message that an authentication webhook can decide on, by their names in it.
+    package var options: [String: JSONValue] = [:]
     /// The connected members of the channel.
     package var counts: ChannelCounts
     /// The number of members, connected or not.

@@ -1,3 +1,4 @@
+package import ChannelTypes
 internal import Signatures
 
 /// The id of an app and the key that it shares with its application server, which makes the app's tokens. The key is
@@ -21,13 +22,16 @@ package struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConve
     package let isEnabled: Bool
     /// Which tokens of the app are accepted.
     package let mode: AppTokenMode
+    /// What all channels of the app are; `nil` for what their members say.
+    package let profile: ChannelProfile?
     private let key: String
 
     package init(
         appID: String,
         key: String,
         isEnabled: Bool = true,
-        mode: AppTokenMode = .lenient
+        mode: AppTokenMode = .lenient,
+        profile: ChannelProfile? = nil
     ) throws(Problem) {
         guard AppToken.isIdentifier(appID) else { throw .invalidID }
         guard (1...Self.keyBytesMax).contains(key.utf8.count), key.utf8.allSatisfy({ (0x21...0x7E).contains($0) })
@@ -36,6 +40,7 @@ package struct AppKey: Sendable, CustomStringConvertible, CustomDebugStringConve
         self.key = key
         self.isEnabled = isEnabled
         self.mode = mode
+        self.profile = profile
     }
 
     /// Whether the key is shorter than ``keyBytesRecommended``.

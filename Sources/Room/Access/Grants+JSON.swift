@@ -16,10 +16,33 @@ extension Grants {
     package static let publishKbpsMax = 1_000_000
     package static let receiveKbpsMax = 1_000_000
 
-    /// Parses the grants of an authentication webhook's answer or a token's claims. Unknown members are ignored.
+    /// All grants. Whatever else is in claims or in an answer has no effect, and is listed in ``ignored``.
+    package static let names: Set<String> = [
+        "client_id", "bundle_id", "audio", "audio_codec_type", "audio_bit_rate", "audio_opus_params", "video",
+        "video_codec_type",
+        "video_bit_rate", "video_vp9_params", "video_av1_params", "video_h264_params", "video_h265_params", "metadata",
+        "event_metadata", "signaling_notify", "signaling_notify_metadata", "signaling_notify_ice_connection_state",
+        "simulcast",
+        "simulcast_rid", "simulcast_request_rid", "simulcast_encodings", "spotlight", "spotlight_number",
+        "spotlight_focus_rid",
+        "spotlight_unfocus_rid", "spotlight_encodings", "user_agent_stats", "connection_lifetime", "publish_bit_rate",
+        "receive_bit_rate", "forwarding_filter", "forwarding_filters", "turn_tcp_only", "turn_tls_only",
+        "data_channel_signaling",
+        "ignore_disconnect_websocket", "data_channels", "rpc_methods", "nagare",
+    ]
+
+    /// Parses the grants of an authentication webhook's answer or a token's claims.
+    /// - Parameter others: The members that are no grants and have a meaning of their own.
     /// - Throws: a sentence that names the first invalid member.
-    package init(_ members: [String: JSONValue]) throws(JSONShapeError) {
+    package init(_ members: [String: JSONValue], besides others: Set<String> = []) throws(JSONShapeError) {
         let fields = JSONFields(members)
+        // What is false or null asks for nothing that the node would not do.
+        ignored =
+            members.filter { name, value in
+                !Self.names.contains(name) && !others.contains(name) && !value.isNull && value.bool != false
+            }
+            .keys.sorted()
+        options = try StatedOptions(in: fields)
         clientID = try Self.identifier(fields, "client_id")
         bundleID = try Self.identifier(fields, "bundle_id")
         audio = try Self.media(fields, "audio", ["opus_params"], kbps: 6...Self.audioKbpsMax)

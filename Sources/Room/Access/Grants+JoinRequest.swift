@@ -24,6 +24,7 @@ extension Grants {
         if let notifies { request.receivesNotifications = notifies }
         if let requestedRID { request.layer = requestedRID.layer }
         if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
+        if let options { request.options = options.memberOptions }
         request.mayPublish = permissions.permits(.publisher)
         if let lifetime = permissions.lifetime { request.lifetime = lifetime }
         if let expiry = permissions.expiry { request.expiry = expiry }

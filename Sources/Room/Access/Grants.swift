@@ -79,6 +79,10 @@ package struct Grants: Sendable {
     package var dataChannels: [RequestedDataChannel]?
     /// The methods that the client may call over the data channel `rpc`, such as `2025.2.0/RequestSimulcastRid`.
     package var rpcMethods: [String]?
+    /// What the member is in the channel.
+    package var options: StatedOptions?
+    /// The members of the claims or of the answer that have no effect.
+    package var ignored: [String] = []
 
     package init() {}
 }

@@ -78,3 +78,18 @@ package struct RequestedDataChannel: Hashable, Sendable {
         return channels
     }
 }
+
+extension RequestedDataChannel {
+    /// An element of `data_channels`.
+    package var json: JSONValue {
+        var members: [String: JSONValue] = [
+            "label": .string(label), "direction": .string(direction.rawValue), "ordered": .bool(isOrdered),
+            "compress": .bool(isCompressed),
+        ]
+        members["max_packet_life_time"] = packetLifetimeMax.map { .integer($0) }
+        members["max_retransmits"] = retransmitsMax.map { .integer($0) }
+        if !subprotocol.isEmpty { members["protocol"] = .string(subprotocol) }
+        if hasSenderHeader { members["header"] = [["type": "sender_connection_id"]] }
+        return .object(members)
+    }
+}

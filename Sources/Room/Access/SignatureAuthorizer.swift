@@ -52,6 +52,7 @@ package struct AccessKeys: Sendable {
 package struct SignatureAuthorizer: Authorizer {
     private let keys: AccessKeys
     private let logger: Logger
+    private let ignoredGrants: IgnoredGrants
     private let now: @Sendable () -> Double
 
     /// - Parameters:
@@ -66,6 +67,7 @@ package struct SignatureAuthorizer: Authorizer {
         precondition(!keys.isEmpty, "without a key nothing is valid")
         self.keys = keys
         self.logger = logger
+        ignoredGrants = IgnoredGrants(of: "token", logger: logger)
         self.now = now ?? { Date().timeIntervalSince1970 }
     }
 
@@ -180,6 +182,7 @@ package struct SignatureAuthorizer: Authorizer {
         var tokenID: String?
         do {
             let grants = try await grants(to: request, &tokenID)
+            await ignoredGrants.note(grants)
             return .allowed(grants)
         } catch {
             logger.notice(

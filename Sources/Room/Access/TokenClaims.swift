@@ -143,6 +143,11 @@ struct TokenClaims {
         throw problem
     }
 
+    /// The claims that are no grants: those of RFC 7519 §4.1, and what restricts the token.
+    private static let names: Set<String> = [
+        "iss", "sub", "aud", "exp", "nbf", "iat", "jti", "channel_id", "role", "max_channel_connections",
+    ]
+
     /// - Throws: a sentence that names the first invalid claim.
     init(claims: [String: JSONValue]) throws(JSONShapeError) {
         let fields = JSONFields(claims)
@@ -150,7 +155,7 @@ struct TokenClaims {
         expiry = try Self.time(fields, "exp")
         notBefore = try Self.time(fields, "nbf")
         id = try fields.string("jti")
-        var grants = try Grants(claims)
+        var grants = try Grants(claims, besides: Self.names)
         // An empty `sub` names nobody, like an empty `client_id`.
         if grants.clientID == nil { grants.clientID = try fields.string("sub").flatMap { $0.isEmpty ? nil : $0 } }
         if let role: Role = try fields.choice("role") { grants.permissions.role = AccessRole(role) }
@@ -172,6 +177,7 @@ struct TokenClaims {
         grants.app = token.appID
         grants.duplicateUsers = .replace
         grants.permissions.expiry = AccessExpiry(unixSeconds: token.expiry)
+        if let profile = keys[token.appID]?.profile { grants.options = StatedOptions(profile: profile) }
         self.grants = grants
         source = .app(token)
     }

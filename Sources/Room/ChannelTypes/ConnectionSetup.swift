@@ -56,6 +56,9 @@ package struct ConnectionSetup: Hashable, Sendable, Codable {
         self.media = media
     }
 
+    /// From the request to the place in the channel, as far as that is told.
+    package var waitedNanoseconds: Int64 { (authorization?.nanoseconds ?? 0) &+ (reservation?.nanoseconds ?? 0) }
+
     /// Of a request that has its place now.
     package init(_ request: JoinRequest, at now: Instant) {
         self.init()

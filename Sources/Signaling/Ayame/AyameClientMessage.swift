@@ -12,6 +12,8 @@ enum AyameClientMessage: Sendable {
     case description
     /// A standalone client's media is connected, and it needs no signaling any more.
     case connected
+    /// A new permission, in place of the one that ends soon.
+    case refresh(AyameCredentials)
     case pong
 
     /// - Throws: The close for an invalid message and for an unknown type. Clients leave with a `bye`, which is unknown too.
@@ -30,10 +32,33 @@ enum AyameClientMessage: Sendable {
         case "offer": self = .offer(sdp: members["sdp"]?.string)
         case "answer", "candidate": self = .description
         case "connected": self = .connected
+        case "refresh":
+            do throws(JSONShapeError) {
+                self = .refresh(try AyameCredentials(JSONFields(members)))
+            } catch {
+                throw AyameClose("INVALID-MESSAGE", "A \"refresh\" message is refused: \(error.message)")
+            }
         case "pong": self = .pong
         case "bye": throw .left
         default: throw AyameClose("UNKNOWN-TYPE", "A message has an unknown \"type\".")
         }
+    }
+}
+
+/// What a client presents, in `register` and in `refresh`.
+struct AyameCredentials: Hashable, Sendable {
+    /// The secret that the application gave to the client: a token of the node, or anything that the operator's server
+    /// checks.
+    let signalingKey: String?
+    let metadata: JSONValue?
+
+    /// The longest key, in bytes: as the longest token.
+    static let keyBytesMax = 8_192
+
+    init(_ fields: JSONFields) throws(JSONShapeError) {
+        let old = try fields.string("key", bytesMax: Self.keyBytesMax)
+        signalingKey = try fields.string("signalingKey", bytesMax: Self.keyBytesMax) ?? old
+        metadata = fields.value("authnMetadata")
     }
 }
 
@@ -43,10 +68,7 @@ struct AyameRegistration: Sendable {
     let room: ChannelName
     /// The client's name for itself; `nil` without one.
     let clientID: String?
-    /// The secret that the application gave to the client: a token of the node, or anything that the operator's server
-    /// checks.
-    let signalingKey: String?
-    let metadata: JSONValue?
+    let credentials: AyameCredentials
     let client: String?
     let libwebrtc: String?
     let environment: String?
@@ -54,9 +76,8 @@ struct AyameRegistration: Sendable {
     let isStandalone: Bool
     /// The path of the media that the client asks for; `nil` without a wish.
     let media: CallMedia?
-
-    /// The longest key, in bytes: as the longest token.
-    static let keyBytesMax = 8_192
+    /// Whether the client is told that its permission ends soon. Clients that do not know this message get none.
+    let isWarned: Bool
 
     init(_ fields: JSONFields) throws(AyameClose) {
         do throws(JSONShapeError) {
@@ -69,14 +90,13 @@ struct AyameRegistration: Sendable {
                 throw JSONShapeError("\"clientId\" has a control character.")
             }
             self.clientID = clientID.isEmpty ? nil : clientID
-            let old = try fields.string("key", bytesMax: Self.keyBytesMax)
-            signalingKey = try fields.string("signalingKey", bytesMax: Self.keyBytesMax) ?? old
-            metadata = fields.value("authnMetadata")
+            credentials = try AyameCredentials(fields)
             client = try fields.string("ayameClient")
             libwebrtc = try fields.string("libwebrtc")
             environment = try fields.string("environment", bytesMax: 1_024)
             isStandalone = try fields.bool("standalone") ?? false
             media = try fields.choice("media")
+            isWarned = try fields.bool("refresh") ?? false
         } catch {
             throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.message)")
         }
@@ -109,6 +129,10 @@ struct AyameClose: Error, Hashable, Sendable {
     static let tokenExpired = Self("TOKEN-EXPIRED", "The token that admitted the client expired.")
     static let lifetimeExpired = Self("LIFETIME-EXPIRED", "The granted lifetime of the registration is over.")
     static let offeredAgain = Self("OFFERED-AGAIN", "A client offered again before the node answered its offer.")
+    static let refreshedAgain = Self(
+        "REFRESHED-AGAIN",
+        "A client sent a second \"refresh\" before the answer to the first."
+    )
     static let offerMissing = Self("INVALID-MESSAGE", "An \"offer\" message has no \"sdp\".")
 
     /// The node ended the client's media, or a block ended the registration.

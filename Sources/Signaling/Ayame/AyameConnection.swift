@@ -116,6 +116,8 @@ package actor AyameConnection {
             case .relay(let text): await relay(text)
             case .negotiate(let sdp): negotiate(sdp)
             case .checkExpiry: await checkExpiry()
+            case .warn: await warn()
+            case .refresh(let credentials): Task { await refresh(credentials) }
             case .leave: await leave()
             }
         }
@@ -213,6 +215,59 @@ package actor AyameConnection {
     private func checkExpiry() async {
         guard let expiry = place?.permission.grants.permissions.expiry else { return }
         await perform(session.expires(in: context.directory.timeLeft(until: expiry), at: DeadlineTimer.now))
+    }
+
+    // MARK: Refresh
+
+    /// Tells a client that knows the message, and asks the operator's server where it decided on the end.
+    private func warn() async {
+        guard let place, let expiry = place.permission.grants.permissions.expiry else { return }
+        if place.registration.isWarned {
+            writer.write(.text(ByteBuffer(string: AyameServerMessage.expiring(at: expiry.unixSeconds))))
+        }
+        if place.permission.isExpiryOfWebhook { Task { _ = await self.renew(with: nil) } }
+    }
+
+    /// Each costs as much as a message before the admission, because it is decided by the same means.
+    private func refresh(_ credentials: AyameCredentials) async {
+        let cost = MessageBudget.cost(of: credentials.signalingKey ?? "")
+        guard context.limiter.take(.message, cost: cost, for: network) == nil else {
+            let refusal = AyameRefusal("Too many messages from this address; try again later.")
+            return await perform(session.refreshed(.failure(refusal)))
+        }
+        let result = await renew(with: credentials)
+        await perform(session.refreshed(result.map { $0?.unixSeconds }))
+    }
+
+    private func renew(with credentials: AyameCredentials?) async -> Result<AccessExpiry?, AyameRefusal> {
+        guard let before = place else { return .failure(AyameRefusal(AyameSession.internalError)) }
+        let result = await context.admission.renew(
+            before.registration,
+            before.permission,
+            with: credentials,
+            sending: media?.sentKinds ?? []
+        )
+        // The client may have left meanwhile, or have presented a token that ends later.
+        guard case .success(let expiry) = result, let present = place?.permission.grants.permissions.expiry,
+            expiry.map({ $0.unixSeconds > present.unixSeconds }) ?? true
+        else { return result }
+        place?.permission.grants.permissions.expiry = expiry
+        session.permissionExtended()
+        await extendMedia(until: expiry)
+        await checkExpiry()
+        arm()
+        return result
+    }
+
+    /// The client's participant has the permission of its registration.
+    private func extendMedia(until expiry: AccessExpiry?) async {
+        guard let resource = media?.resource, let participant = await context.directory.resource(resource)?.participant
+        else { return }
+        do throws(RoomError) {
+            try await context.directory.perform(.extendAccess(of: participant, until: expiry), by: participant)
+        } catch {
+            context.logger.debug("relayed media not extended", metadata: ["reason": "\(HTTPFailure(error).message)"])
+        }
     }
 
     /// The room ended this registration and closed its WebSocket.

@@ -54,7 +54,7 @@ package struct AyameRooms: Sendable {
         /// Whether both are as long as a client may send them. Another node tells them, too.
         var isWithinLimits: Bool {
             (1...255).contains(clientID.utf8.count)
-                && (1...AyameRegistration.keyBytesMax).contains(signalingKey.utf8.count)
+                && (1...AyameCredentials.keyBytesMax).contains(signalingKey.utf8.count)
         }
     }
 
@@ -206,7 +206,7 @@ extension ChannelSessionID {
 
 extension AyameRooms.Identity {
     init?(_ registration: AyameRegistration) {
-        guard let clientID = registration.clientID, let key = registration.signalingKey, !key.isEmpty else {
+        guard let clientID = registration.clientID, let key = registration.credentials.signalingKey, !key.isEmpty else {
             return nil
         }
         self.init(clientID: clientID, signalingKey: key)

@@ -15,6 +15,22 @@ enum AyameServerMessage {
         JSONValue.object(["type": "answer", "sdp": .string(sdp)]).text
     }
 
+    /// The client's permission ends soon.
+    /// - Parameter expiry: in seconds since 1970.
+    static func expiring(at expiry: Int64) -> String {
+        JSONValue.object(["type": "expiring", "expiresAt": .integer(Int(expiry))]).text
+    }
+
+    /// The answer to `refresh`: the new end in seconds since 1970, or `nil` for none; or a sentence.
+    static func refreshed(_ result: Result<Int64?, AyameRefusal>) -> String {
+        var members: [String: JSONValue] = ["type": "refreshed"]
+        switch result {
+        case .success(let expiry): members["expiresAt"] = expiry.map { .integer(Int($0)) } ?? .null
+        case .failure(let refusal): members["reason"] = .string(refusal.reason)
+        }
+        return JSONValue.object(members).text
+    }
+
     /// - Parameters:
     ///   - hasPartner: Whether the client has to send an offer: the other member is there, or the node answers.
     ///   - acceptance: What the client gets besides.
@@ -56,6 +72,8 @@ struct AyamePermission: Sendable {
     var isMediaRequired = false
     /// What the authorizer granted.
     var grants = Grants()
+    /// Whether the operator's server for the relay decided when the permission ends. It is asked again before the end.
+    var isExpiryOfWebhook = false
 
     /// The client's name for bans: that of its token, or its own.
     func clientID(_ registration: AyameRegistration) -> String? { grants.clientID ?? registration.clientID }

@@ -26,6 +26,10 @@ struct AyameSession {
         case negotiate(sdp: String)
         /// The permission may have expired. Completed by ``expires(in:at:)``.
         case checkExpiry
+        /// The permission ends soon.
+        case warn
+        /// Asks for a later end of the permission. Completed by ``refreshed(_:)``.
+        case refresh(AyameCredentials)
         /// Leaves the room, if the client is in one.
         case leave
     }
@@ -42,6 +46,9 @@ struct AyameSession {
     /// Messages that may wait in ``Phase/joining(_:)``: a description and its candidates.
     private static let waitingMax = 256
 
+    /// The time from the warning to the end of the permission.
+    private static let warningTime = Interval.seconds(Int(AccessExpiry.tokenWarningSeconds))
+
     private let configuration: AyameConfiguration
     private var phase: Phase
     private var lastMessage: Instant
@@ -55,6 +62,10 @@ struct AyameSession {
     private var isAnswered = false
     /// When the permission expires as far as is known, and when its lifetime ends.
     private var expiresAt: Instant?
+    /// When the client is warned of it; `nil` once it is.
+    private var warnsAt: Instant?
+    private var isWarned = false
+    private var isRefreshing = false
     private var lifetimeEndsAt: Instant?
 
     init(configuration: AyameConfiguration, at now: Instant) {
@@ -126,7 +137,11 @@ struct AyameSession {
             // The node knows how long the media lasts. The place in the room lasts as long.
             phase = .ended
             return [.close(.connected)]
-        case (.offer, _), (.description, _), (.connected, _): throw .notRegistered
+        case (.refresh(let credentials), .joined):
+            guard !isRefreshing else { throw .refreshedAgain }
+            isRefreshing = true
+            return [.refresh(credentials)]
+        case (.offer, _), (.description, _), (.connected, _), (.refresh, _): throw .notRegistered
         }
     }
 
@@ -180,7 +195,22 @@ struct AyameSession {
         guard case .joined = phase else { return [] }
         guard interval > .zero else { return endCall(.tokenExpired) }
         expiresAt = Self.instant(now, after: interval)
+        if !isWarned { warnsAt = Self.instant(now, after: interval - min(interval, Self.warningTime)) }
         return []
+    }
+
+    /// The client's permission ends later, or never: after this comes ``expires(in:at:)`` with the new end, if there is one.
+    mutating func permissionExtended() {
+        expiresAt = nil
+        warnsAt = nil
+        isWarned = false
+    }
+
+    /// The permission was extended until then, in seconds since 1970, or without an end; or it was not, for a reason.
+    mutating func refreshed(_ result: Result<Int64?, AyameRefusal>) -> [Action] {
+        guard case .joined = phase else { return [] }
+        isRefreshing = false
+        return [.send(AyameServerMessage.refreshed(result))]
     }
 
     /// The node answered the client's offer, or refuses it for a reason.
@@ -243,7 +273,7 @@ struct AyameSession {
         case .joining: min(nextPing, silenceDeadline)
         case .joined:
             earliest(
-                earliest(expiresAt, lifetimeEndsAt),
+                earliest(earliest(warnsAt, expiresAt), lifetimeEndsAt),
                 isStandalone ? nil : min(nextPing, silenceDeadline)
             )
         case .ended: nil
@@ -263,6 +293,11 @@ struct AyameSession {
         if let expiresAt, now >= expiresAt {
             self.expiresAt = nil
             return [.checkExpiry]
+        }
+        if let warnsAt, now >= warnsAt {
+            self.warnsAt = nil
+            isWarned = true
+            return [.warn]
         }
         if case .joined = phase, isStandalone { return [] }
         if now >= silenceDeadline { return end(.pongTimeout) }

@@ -179,6 +179,7 @@ function drawOwn(room) {
 
 /** Whether a connection of another user has a tile: those who only watch have none. */
 const isShown = (channel, user, connection) => connection.audio || connection.video
+  || connection.receivers.audio || connection.receivers.video
   || (user.role === 'host' && !channel.isExtended);
 
 function refresh(room) {

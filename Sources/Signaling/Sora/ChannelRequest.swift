@@ -21,10 +21,29 @@ struct ChannelRequest: Hashable, Sendable {
         case perform(ChannelCommand, result: String)
         /// What the client is sent, and why not more.
         case statistics
+        /// The users of the channel.
+        case listMembers
         /// The new token, in any form that `metadata.access_token` has.
         case refreshToken(JSONValue)
         /// - Parameter pushes: whether all clients of the channel are told.
         case putMetadata(MetadataChange, pushes: Bool)
+    }
+
+    /// A request of the channel extension. Over the data channel `rpc` it is a method with ``rpcPrefix`` before the name.
+    enum Name: String, Hashable, Sendable, CaseIterable {
+        case setRole, setMuted, subscribe, unsubscribe, statistics, listMembers, refreshToken
+
+        static let rpcPrefix = "nagare/"
+
+        var parameters: Set<String> {
+            switch self {
+            case .setRole: ["role"]
+            case .setMuted: ["kind", "muted"]
+            case .subscribe, .unsubscribe: ["user_id", "kind", "source"]
+            case .statistics, .listMembers: []
+            case .refreshToken: ["access_token"]
+            }
+        }
     }
 
     /// The longest request in bytes. Tokens make the longest ones.
@@ -72,10 +91,10 @@ struct ChannelRequest: Hashable, Sendable {
             throw RequestFailure(.parametersInvalid, "A request may have at most \(bytesMax) bytes.")
         }
         do throws(JSONShapeError) {
-            let name = try fields.requiredString("method", bytesMax: 64)
-            let parameters = JSONFields(try fields.object("params") ?? [:])
-            if let method = try Method(name, parameters, participant) { return method }
-            throw JSONShapeError("There is no method of this name.")
+            guard let name = Name(rawValue: try fields.requiredString("method", bytesMax: 64)) else {
+                throw JSONShapeError("There is no method of this name.")
+            }
+            return try Method(name, JSONFields(try fields.object("params") ?? [:]), participant)
         } catch {
             throw RequestFailure(.parametersInvalid, "The request is refused: \(error.message)")
         }
@@ -83,31 +102,34 @@ struct ChannelRequest: Hashable, Sendable {
 }
 
 extension ChannelRequest.Method {
-    /// `nil` for an unknown name.
-    fileprivate init?(_ name: String, _ parameters: JSONFields, _ own: ParticipantID) throws(JSONShapeError) {
+    init(
+        _ name: ChannelRequest.Name,
+        _ parameters: JSONFields,
+        _ own: ParticipantID
+    ) throws(JSONShapeError) {
         switch name {
-        case "setRole":
+        case .setRole:
             guard let role: ChannelRole = try parameters.choice("role") else {
                 throw JSONShapeError("\"role\" is missing.")
             }
             let result = #"{"role":"\#(role.rawValue)"}"#
             self = .perform(.setRole(role, of: .participant(own)), result: result)
-        case "setMuted":
+        case .setMuted:
             guard let kind: MediaKind = try parameters.choice("kind"), let isMuted = try parameters.bool("muted") else {
                 throw JSONShapeError("\"kind\" or \"muted\" is missing.")
             }
             self = .perform(.setMuted(isMuted, kinds: [kind], of: .participant(own)), result: "{}")
-        case "subscribe", "unsubscribe":
+        case .subscribe, .unsubscribe:
             let selection = try Self.selection(parameters)
-            let isSubscribed = name == "subscribe"
+            let isSubscribed = name == .subscribe
             self = .perform(.subscribe(isSubscribed, to: selection, receiver: .participant(own)), result: "{}")
-        case "statistics": self = .statistics
-        case "refreshToken":
+        case .statistics: self = .statistics
+        case .listMembers: self = .listMembers
+        case .refreshToken:
             guard let token = parameters.value("access_token"), token.string != nil || token.object != nil else {
                 throw JSONShapeError("\"access_token\" has to be a string or an object.")
             }
             self = .refreshToken(token)
-        default: return nil
         }
     }
 

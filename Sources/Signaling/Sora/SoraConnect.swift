@@ -44,9 +44,17 @@ struct SoraConnect: Hashable, Sendable {
     var dataChannels: [RequestedDataChannel] = []
     var forwardingFilters: [ForwardingFilter] = []
     /// The options of the channel extension; `nil` from clients that do not know it.
-    var options: MemberOptions?
+    var extensionOptions: StatedOptions?
+    /// The options in the metadata, from applications with any SDK.
+    var metadataOptions: StatedOptions?
     /// The data channels that the channel extension requests for messages, without those of signaling.
     var messageLabels: [String] = []
+
+    /// Whether the client knows the messages of the channel extension.
+    var knowsExtension: Bool { extensionOptions != nil }
+
+    /// What the client says of itself; `nil` when it says nothing.
+    var options: StatedOptions? { extensionOptions?.over(metadataOptions) ?? metadataOptions }
 
     init(channel: ChannelName, role: Role) {
         self.channel = channel
@@ -92,10 +100,12 @@ extension SoraConnect {
             _ = try message.bool("multistream")
             isRedirected = try message.bool("redirect") ?? false
             forwardingFilters = try ForwardingFilter.list(message) ?? []
+            extensionOptions = try StatedOptions(in: message)
             if let members = try message.object("nagare") {
-                options = try Self.options(JSONFields(members), role)
                 messageLabels = try Self.messageLabels(JSONFields(members))
             }
+            if let members = metadata?.object { metadataOptions = try Self.metadataOptions(JSONFields(members)) }
+            try options?.check(role)
         } catch {
             throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.message)")
         }
@@ -125,26 +135,11 @@ extension SoraConnect {
         return value
     }
 
-    /// The maximum length of a resume token, in bytes.
-    private static let resumeTokenBytesMax = 128
-
-    private enum SubscriptionMode: String, CaseIterable { case auto, manual }
-
-    private static func options(_ members: JSONFields, _ role: Role) throws(JSONShapeError) -> MemberOptions {
-        let subscription: SubscriptionMode = try members.choice("subscribe") ?? .auto
-        let options = MemberOptions(
-            profile: try members.choice("profile"),
-            role: try members.choice("role"),
-            source: try members.choice("source") ?? .camera,
-            subscribesManually: subscription == .manual,
-            resumeToken: try members.string("resume", bytesMax: resumeTokenBytesMax)
-        )
-        switch (options.role, role) {
-        case (.host, .recvonly):
-            throw JSONShapeError("\"nagare.role\" is \"host\", so \"role\" has to be \"sendrecv\" or \"sendonly\".")
-        case (.audience, .sendonly):
-            throw JSONShapeError("\"nagare.role\" is \"audience\", so \"role\" has to be \"sendrecv\" or \"recvonly\".")
-        default: return options
+    private static func metadataOptions(_ metadata: JSONFields) throws(JSONShapeError) -> StatedOptions? {
+        do throws(JSONShapeError) {
+            return try StatedOptions(in: metadata)
+        } catch {
+            throw JSONShapeError("in \"metadata\", \(error.message)")
         }
     }
 
@@ -197,5 +192,23 @@ extension SoraConnect.Media {
         } catch {
             throw SoraClose(reason, "The \"connect\" message is refused: in \"\(kind)\", \(error.message)")
         }
+    }
+}
+
+extension SoraConnect {
+    /// What an authentication webhook is told of the options, besides those that clients of every protocol have.
+    var webhookOptions: [String: JSONValue] {
+        var options: [String: JSONValue] = [:]
+        options["simulcast_request_rid"] = requestedRID.map { .string($0.rawValue) }
+        options["spotlight_number"] = spotlightNumber.map { .integer($0) }
+        options["spotlight_focus_rid"] = spotlightFocusRID.map { .string($0.rawValue) }
+        options["spotlight_unfocus_rid"] = spotlightUnfocusRID.map { .string($0.rawValue) }
+        options["data_channel_signaling"] = wantsDataChannelSignaling.map { .bool($0) }
+        options["ignore_disconnect_websocket"] = ignoresWebSocketLoss.map { .bool($0) }
+        if !dataChannels.isEmpty { options["data_channels"] = .array(dataChannels.map(\.json)) }
+        for (kind, media) in [("audio", audio), ("video", video)] {
+            for (name, value) in media.parameters { options["\(kind)_\(name)"] = value }
+        }
+        return options
     }
 }

@@ -1,3 +1,4 @@
+import Access
 import ChannelTypes
 import Room
 import Web

@@ -23,6 +23,8 @@ extension SoraConnection {
                     throw RoomError.participantUnknown
                 }
                 return .success(statistics.sendingDocument.text)
+            case .listMembers:
+                return .success(SoraServerMessage.members(try await context.directory.joinedChannel(asToldTo: id)))
             case .refreshToken(let token): return try await refreshAccess(of: id, with: token)
             case .putMetadata(let change, let pushes):
                 return .success(try await putMetadata(change, pushes: pushes, of: id))
@@ -47,10 +49,9 @@ extension SoraConnection {
         )
         switch decision {
         case .allowed(let grants):
-            let expiry = grants.permissions.expiry
-            try await context.directory.perform(.extendAccess(of: id, until: expiry), by: id)
+            try await context.directory.extendAccess(of: connection, by: grants.permissions)
             var result = JSONObjectWriter()
-            result.add("expires_at", ifPresent: expiry.map { String($0.unixSeconds) })
+            result.add("expires_at", ifPresent: grants.permissions.expiry.map { String($0.unixSeconds) })
             return .success(result.text)
         case .denied(let reason):
             return .failure(RequestFailure(.tokenInvalid, reason ?? "The new token is not valid for this connection."))

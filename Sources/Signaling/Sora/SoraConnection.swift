@@ -206,28 +206,27 @@ package actor SoraConnection {
         askedAt = now
         if let address = await redirect(connect) { return perform(state.redirected(to: address)) }
         let prospect = await context.directory.joinContext(of: connect.channel)
-        let decision = await decide(
-            since: now,
-            AccessRequest(
-                channel: connect.channel,
-                role: connect.role,
-                participant: prospect.id,
-                session: prospect.session,
-                agent: ClientAgent(signaling: .sora, name: connect.client, environment: connect.environment),
-                network: network,
-                clientID: connect.clientID,
-                bundleID: context.configuration.acceptsBundleID ? connect.bundleID : nil,
-                libwebrtc: connect.libwebrtc,
-                metadata: connect.metadata,
-                notifyMetadata: connect.notifyMetadata,
-                audio: connect.audio.accessRequest,
-                video: connect.video.accessRequest,
-                isSimulcast: connect.isSimulcast,
-                spotlight: connect.spotlight,
-                counts: prospect.counts,
-                members: prospect.members
-            )
+        var request = AccessRequest(
+            channel: connect.channel,
+            role: connect.role,
+            participant: prospect.id,
+            session: prospect.session,
+            agent: ClientAgent(signaling: .sora, name: connect.client, environment: connect.environment),
+            network: network,
+            clientID: connect.clientID,
+            bundleID: context.configuration.acceptsBundleID ? connect.bundleID : nil,
+            libwebrtc: connect.libwebrtc,
+            metadata: connect.metadata,
+            notifyMetadata: connect.notifyMetadata,
+            audio: connect.audio.accessRequest,
+            video: connect.video.accessRequest,
+            isSimulcast: connect.isSimulcast,
+            spotlight: connect.spotlight,
+            counts: prospect.counts,
+            members: prospect.members
         )
+        request.options = connect.webhookOptions
+        let decision = await decide(since: now, request)
         decidedAt = DeadlineTimer.now
         perform(state.admitted(decision, id: prospect.id, decoders: prospect.decoders, at: DeadlineTimer.now))
     }

@@ -37,12 +37,11 @@ struct SoraDataChannels: Sendable {
     init?(_ connect: SoraConnect, _ grants: Grants) {
         let labels = connect.messageLabels
         // A grant cannot move the signaling of a client that may know the channel extension only.
-        let granted = connect.options == nil ? grants.dataChannelSignaling : nil
+        let granted = connect.knowsExtension ? nil : grants.dataChannelSignaling
         carriesSignaling = granted ?? connect.wantsDataChannelSignaling ?? false
         if carriesSignaling {
             messages = grants.dataChannels ?? connect.dataChannels
             ignoresSocketLoss = grants.ignoresWebSocketLoss ?? connect.ignoresWebSocketLoss ?? false
-            methods = SoraRPC.Method.allCases.filter { grants.rpcMethods?.contains($0.rawValue) == true }
         } else {
             messages = labels.compactMap { label -> RequestedDataChannel? in
                 guard let channels = grants.dataChannels else { return RequestedDataChannel(label: label) }
@@ -51,13 +50,17 @@ struct SoraDataChannels: Sendable {
                 return channel
             }
             ignoresSocketLoss = false
-            methods = []
+        }
+        let ofChannels = carriesSignaling && (connect.options != nil || grants.options != nil)
+        methods = SoraRPC.Method.allCases.filter { method in
+            if ofChannels, case .channel = method { return true }
+            return grants.rpcMethods?.contains(method.name) == true
         }
         if grants.dataChannelSignaling == false || !carriesSignaling && messages.isEmpty { return nil }
     }
 
     private var labels: [Label] {
-        carriesSignaling ? Label.allCases.filter { $0 != .rpc || !methods.isEmpty } : []
+        (carriesSignaling ? Label.allCases : [.rpc]).filter { $0 != .rpc || !methods.isEmpty }
     }
 
     /// What the rooms open to the client.
@@ -69,7 +72,7 @@ struct SoraDataChannels: Sendable {
                 isCompressed: true
             )
         }
-        guard carriesSignaling else { return DataPlan(messages.map(channelPlan)) }
+        guard carriesSignaling else { return DataPlan(signaling + messages.map(channelPlan)) }
         return DataPlan(signaling + messages.map(channelPlan)) { reason in
             SoraClose(reason).map { close in
                 (Label.signaling.rawValue, Array(SoraServerMessage.close(close.close).utf8))

@@ -1,4 +1,5 @@
 import ChannelTypes
+import MediaTypes
 import Room
 import Wire
 
@@ -15,6 +16,7 @@ extension SoraServerMessage {
         case .tracksChanged(let tracks):
             message.add("user_id", tracks.user)
             add(tracks, to: &message)
+            if tracks.hasEnded { message.add("ended", true) }
         case .roleChanged(let role, let initiator):
             message.add("role", role.rawValue)
             message.add("by", initiator.rawValue)
@@ -26,6 +28,13 @@ extension SoraServerMessage {
         }
     }
 
+    /// The result of `listMembers`.
+    static func members(_ channel: JoinedChannel) -> String {
+        var result = JSONObjectWriter()
+        add(channel, to: &result)
+        return result.text
+    }
+
     private static func add(_ joined: JoinedChannel, to message: inout JSONObjectWriter) {
         message.add("user_id", joined.user)
         message.add("connection_id", joined.connection.value)
@@ -33,6 +42,7 @@ extension SoraServerMessage {
         message.add("role", joined.role.rawValue)
         message.add("resume_token", ifPresent: joined.resumeToken.map(jsonString))
         message.add("grace", joined.graceSeconds)
+        message.add("elapsed", ifPresent: joined.elapsedMilliseconds.map { String($0) })
         var bytes = 0
         let users = joined.users.map { user in
             var entry = JSONObjectWriter()
@@ -41,6 +51,8 @@ extension SoraServerMessage {
                 var entry = JSONObjectWriter()
                 add(connection.tracks, to: &entry)
                 entry.add("interrupted", connection.isInterrupted)
+                entry.add("uplink", connection.quality.uplink.rawValue)
+                entry.add("downlink", connection.quality.downlink.rawValue)
                 bytes += connection.notifyMetadataJSON?.utf8.count ?? 0
                 if bytes <= memberMetadataBytesMax { entry.add("metadata", ifPresent: connection.notifyMetadataJSON) }
                 return entry.text

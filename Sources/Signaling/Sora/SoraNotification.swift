@@ -31,8 +31,8 @@ extension SoraServerMessage {
             message.add("sender_connection_id", orNull: change.sender?.value)
             message.add("priority", change.isHigher ? "higher" : "lower")
             message.add("trigger", change.trigger == .sender ? "sender" : "receiver")
-            message.add("rpc_rids", json: "[]")
-            message.add("auto_rids", json: "[]")
+            message.add("rpc_rids", json: jsonArray((["none"] + change.layers.map(\.value)).map(jsonString)))
+            message.add("auto_rids", json: jsonArray(change.permitted.map { jsonString($0.value) }))
             message.add("request_rid", name(of: change.requested))
             message.add("current_rid", change.current?.value ?? "none")
             message.add("previous_rid", change.previous?.value ?? "none")
@@ -60,6 +60,15 @@ extension SoraServerMessage {
         case .interrupted(let member), .resumed(let member):
             message.add("user_id", member.clientID)
             message.add("connection_id", member.id.value)
+        case .othersQuality(let member, let quality):
+            message.add("user_id", member.clientID)
+            message.add("connection_id", member.id.value)
+            message.add("uplink", quality.uplink.rawValue)
+            message.add("downlink", quality.downlink.rawValue)
+        case .firstFrame(let member, let elapsed):
+            message.add("user_id", member.clientID)
+            message.add("connection_id", member.id.value)
+            message.add("elapsed", elapsed)
         case .accessExpires(let second): message.add("expires_at", Int(second))
         case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted:
             addUserEvent(notification.content, to: &message)
@@ -80,6 +89,7 @@ extension SoraServerMessage {
         case .codecUnsupported: "codec.unsupported"
         case .networkStatus: "network.status"
         case .networkQuality: "network.quality"
+        case .othersQuality: "user.network_quality"
         case .iceStateChanged: "ice-connection-state.changed"
         case .interrupted: "user.interrupted"
         case .resumed: "user.resumed"
@@ -88,6 +98,7 @@ extension SoraServerMessage {
         case .userOnline: "user.online"
         case .userOffline: "user.offline"
         case .tracksChanged: "track.changed"
+        case .firstFrame: "track.first_frame"
         case .roleChanged: "role.changed"
         case .muted: "muted"
         }

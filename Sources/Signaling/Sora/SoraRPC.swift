@@ -2,10 +2,34 @@ import Access
 import ChannelTypes
 import JSON
 
-/// Requests of a client over the data channel `rpc`: JSON-RPC 2.0, with methods of Sora's HTTP API.
+/// Requests of a client over the data channel `rpc`: JSON-RPC 2.0, with methods of Sora's HTTP API and of channels.
 enum SoraRPC {
-    /// A method under its name in messages and in the grant `rpc_methods`.
-    enum Method: String, Hashable, Sendable, CaseIterable {
+    /// A method under its name in messages, in the offer and in the grant `rpc_methods`.
+    enum Method: Hashable, Sendable, CaseIterable {
+        case sora(SoraMethod)
+        case channel(ChannelRequest.Name)
+
+        static var allCases: [Self] { SoraMethod.allCases.map(Self.sora) + ofChannels }
+        /// What a client may call of itself, as over its WebSocket.
+        static var ofChannels: [Self] { ChannelRequest.Name.allCases.map(Self.channel) }
+
+        var name: String {
+            switch self {
+            case .sora(let method): method.rawValue
+            case .channel(let name): ChannelRequest.Name.rpcPrefix + name.rawValue
+            }
+        }
+
+        fileprivate var parameters: Set<String> {
+            switch self {
+            case .sora(let method): method.parameters
+            case .channel(let name): name.parameters
+            }
+        }
+    }
+
+    /// A method of Sora.
+    enum SoraMethod: String, Hashable, Sendable, CaseIterable {
         case requestSimulcastRID = "2025.2.0/RequestSimulcastRid"
         case requestSpotlightRID = "2025.2.0/RequestSpotlightRid"
         case resetSpotlightRID = "2025.2.0/ResetSpotlightRid"
@@ -84,7 +108,7 @@ enum SoraRPC {
         guard let name = fields.value("method")?.string else {
             throw RequestFailure(.requestInvalid, "\"method\" has to be a string.")
         }
-        guard let method = Method(rawValue: name), permitted.contains(method) else {
+        guard let method = permitted.first(where: { $0.name == name }) else {
             throw RequestFailure(
                 .methodUnknown,
                 "The method does not exist, or the client may not call it; \"rpc_methods\" of the offer lists those it may."
@@ -93,7 +117,10 @@ enum SoraRPC {
         do throws(JSONShapeError) {
             let parameters = JSONFields(try fields.object("params") ?? [:])
             try check(parameters, of: method, caller)
-            return try ChannelRequest.Method(method, parameters, caller)
+            switch method {
+            case .sora(let method): return try ChannelRequest.Method(method, parameters, caller)
+            case .channel(let name): return try ChannelRequest.Method(name, parameters, caller.connection)
+            }
         } catch {
             throw RequestFailure(.parametersInvalid, "The parameters are refused: \(error.message)")
         }
@@ -140,7 +167,7 @@ enum SoraRPC {
 
 extension ChannelRequest.Method {
     fileprivate init(
-        _ method: SoraRPC.Method,
+        _ method: SoraRPC.SoraMethod,
         _ parameters: JSONFields,
         _ caller: SoraRPC.Caller
     ) throws(JSONShapeError) {

@@ -36,6 +36,10 @@ extension SoraServerMessage {
             var error = JSONObjectWriter()
             error.add("code", failure.reason.rpcCode)
             error.add("message", failure.message)
+            var data = JSONObjectWriter()
+            data.add("reason", failure.reason.rawValue)
+            data.add("code", failure.reason.code)
+            error.add("data", json: data.text)
             message.add("error", json: error.text)
         }
         return message.text

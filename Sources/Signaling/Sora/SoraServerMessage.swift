@@ -29,7 +29,7 @@ enum SoraServerMessage {
         message.add("ignore_disconnect_websocket", settings.data?.ignoresSocketLoss ?? false)
         message.add("data_channels", ifPresent: settings.data?.json)
         if let methods = settings.data?.methods, !methods.isEmpty {
-            message.add("rpc_methods", json: jsonArray(methods.map { jsonString($0.rawValue) }))
+            message.add("rpc_methods", json: jsonArray(methods.map { jsonString($0.name) }))
         }
         message.add("audio", settings.audio.isEnabled)
         if settings.audio.isEnabled {

@@ -130,7 +130,7 @@ extension SoraSession {
             awaitsReports = false
             return [.record(reports)]
         case .request(let members, let byteCount):
-            // Clients without the channel extension get no response: the type is unknown to them.
+            // Clients that say nothing of channels get no response: the type is unknown to them.
             guard settings.options != nil else { return [] }
             let fields = JSONFields(members)
             return enqueue(ChannelRequest(fields, byteCount: byteCount, from: reservation.participant))
@@ -345,7 +345,7 @@ extension SoraSession {
             return [.send(SoraServerMessage.switched(ignoresSocketLoss: data.ignoresSocketLoss))]
         case .refused(let label, let violation): throw SoraEnd(close: SoraClose(violation, on: label))
         case .closed(let label):
-            guard SoraDataChannels.Label(rawValue: label) != nil else { return [] }
+            guard data.carriesSignaling, SoraDataChannels.Label(rawValue: label) != nil else { return [] }
             let close = SoraClose(.internalError, "The data channel \(label) closed.")
             throw SoraEnd(close: close, reason: .signalingLost)
         // The state machine takes them, against the client's budget.

@@ -28,8 +28,10 @@ package struct SoraSettings: Sendable {
     let grants: Grants
     let notifyMetadata: JSONValue?
     let filters: [ForwardingFilter]
-    /// The options of the channel extension; `nil` from clients that do not know it.
+    /// What the grants and the client say of the member; `nil` when they say nothing.
     let options: MemberOptions?
+    /// Whether the client knows the messages of the channel extension.
+    let knowsExtension: Bool
     /// `nil` without data channels.
     let data: SoraDataChannels?
 
@@ -63,7 +65,7 @@ package struct SoraSettings: Sendable {
         do throws(SoraClose) {
             audioCodec = try SoraCodecs.audio(audio)
             let preferred =
-                configuration.videoCodec ?? SoraConfiguration.defaultVideoCodec(ofModule: connect.options != nil)
+                configuration.videoCodec ?? SoraConfiguration.defaultVideoCodec(ofModule: connect.knowsExtension)
             videoCodec = try SoraCodecs.video(
                 video,
                 default: connect.role.publishes ? decoders.choice(preferred: preferred) : preferred
@@ -82,8 +84,7 @@ package struct SoraSettings: Sendable {
         let layers =
             wantsSimulcast
             ? SimulcastLayer.layers(
-                usesSpotlight ? grants.spotlightEncodings ?? grants.simulcastEncodings : grants.simulcastEncodings,
-                codec: videoCodec.name
+                usesSpotlight ? grants.spotlightEncodings ?? grants.simulcastEncodings : grants.simulcastEncodings
             ) : []
         encodings = layers.map(\.encoding)
         isSimulcast = !layers.isEmpty
@@ -107,8 +108,22 @@ package struct SoraSettings: Sendable {
         layer = (grants.requestedRID ?? connect.requestedRID)?.layer ?? .richest
         notifyMetadata = connect.notifyMetadata
         filters = grants.forwardingFilters ?? connect.forwardingFilters
-        options = connect.options
+        options = try Self.options(connect, grants)
+        knowsExtension = connect.knowsExtension
         self.grants = grants
+    }
+
+    /// What the grants say decides over what the client says.
+    private static func options(_ connect: SoraConnect, _ grants: Grants) throws(SoraClose) -> MemberOptions? {
+        guard let granted = grants.options else { return connect.options?.memberOptions }
+        // A host that only receives is audience, whatever it may be.
+        guard granted.role != .audience || connect.role != .sendonly else {
+            throw SoraClose(
+                .invalidMessage,
+                "The grants make the client audience, so \"role\" has to be \"sendrecv\" or \"recvonly\"."
+            )
+        }
+        return granted.over(connect.options).memberOptions
     }
 
     /// The longest display name in bytes.
@@ -152,6 +167,8 @@ package struct SoraSettings: Sendable {
         request.data = data?.plan
         request.resumeToken = options?.resumeToken
         grants.apply(to: &request)
+        // What the client says counts where the grants say nothing.
+        request.options = options
         return request
     }
 }
@@ -191,7 +208,7 @@ private struct SimulcastLayer {
     /// The layers in the order of the SDP, lowest first.
     ///
     /// - Parameter granted: An object with a `rid` for each layer; `nil` for three layers at a quarter, half and full size.
-    static func layers(_ granted: [[String: JSONValue]]?, codec: CodecName) -> [Self] {
+    static func layers(_ granted: [[String: JSONValue]]?) -> [Self] {
         let objects: [[String: JSONValue]] =
             granted
             ?? zip(names, [4.0, 2.0, 1.0]).map { name, scale in
@@ -203,8 +220,8 @@ private struct SimulcastLayer {
             }
             let isActive = object["active"]?.bool ?? true
             object["active"] = .bool(isActive)
-            // Without a scalability mode, libwebrtc encodes spatial layers instead of simulcast streams.
-            if codec == .vp9 || codec == .av1, object["scalabilityMode"] == nil { object["scalabilityMode"] = "L1T1" }
+            // Without a scalability mode, libwebrtc encodes spatial layers of VP9 and AV1 instead of simulcast streams.
+            if object["scalabilityMode"] == nil { object["scalabilityMode"] = "L1T1" }
             return Self(rid: rid, isActive: isActive, encoding: JSONValue.object(object).text)
         }
     }

@@ -6,6 +6,7 @@ import MediaTypes
 import Room
 import ServiceLifecycle
 import Web
+import Wire
 
 #if canImport(FoundationEssentials)
     import FoundationEssentials
@@ -21,10 +22,14 @@ import Web
 package actor EventSubscriptions: Service {
     /// What happened. The raw value is `event` in the body.
     package enum Kind: String, CaseIterable, Sendable, Codable {
-        /// A connection started to publish.
+        /// Media of a connection that publishes comes.
         case publish
         /// It ended.
         case publishDone = "publish_done"
+        /// A kind of media comes no more, or comes again.
+        case trackChanged = "track.changed"
+        /// The first key frame of a connection came.
+        case firstFrame = "track.first_frame"
         case memberJoined = "member.joined"
         case memberLeft = "member.left"
         /// A connected member became host or audience.
@@ -216,17 +221,25 @@ package actor EventSubscriptions: Service {
         switch report {
         case .sessionCreated(let session, let time): await enqueue(.channelOpened, session, unixNanoseconds: time)
         case .sessionDestroyed(let session, let time): await enqueue(.channelClosed, session, unixNanoseconds: time)
-        case .connectionCreated(let report):
-            await enqueue(.memberJoined, report)
-            if report.connection.member.role.publishes { await enqueue(.publish, report) }
+        case .connectionCreated(let report): await enqueue(.memberJoined, report)
+        case .publishingBegan(let report): await enqueue(.publish, report)
+        case .flowChanged(let report):
+            let flowing = report.connection.flowing
+            await enqueue(
+                .trackChanged,
+                report,
+                isEssential: false,
+                ["audio": .bool(flowing.contains(.audio)), "video": .bool(flowing.contains(.video))]
+            )
+        case .firstFrameReceived(let report):
+            let elapsed: [String: JSONValue] = ["elapsed": .integer(report.elapsedMilliseconds)]
+            await enqueue(.firstFrame, report, isEssential: false, elapsed)
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { await enqueue(.publishDone, report, reason: reason.name) }
+            if report.connection.hasPublished { await enqueue(.publishDone, report, reason: reason.name) }
             await enqueue(.memberLeft, report, reason: reason.name)
         case .roleChanged(let report, _):
             await enqueue(.memberRoleChanged, report)
-            if report.connection.member.role.publishes {
-                await enqueue(.publish, report)
-            } else {
+            if report.connection.hasPublished, !report.connection.member.role.publishes {
                 await enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
             }
         case .qualityChanged(let report):

@@ -38,10 +38,10 @@ package final class ReportQueue: Service {
             switch report {
             case .sessionCreated(let session, _), .sessionDestroyed(let session, _): (session.channel, true)
             case .connectionCreated(let report), .roleChanged(let report, _), .connectionInterrupted(let report),
-                .connectionResumed(let report), .connectionDestroyed(let report, _):
+                .connectionResumed(let report), .connectionDestroyed(let report, _), .publishingBegan(let report):
                 (report.connection.channel, true)
             case .connectionUpdated(let report), .qualityChanged(let report), .setupAdvanced(let report),
-                .connectionFailed(let report, _):
+                .connectionFailed(let report, _), .flowChanged(let report), .firstFrameReceived(let report):
                 (report.connection.channel, false)
             }
         add(of: channel, isEssential: isEssential) { [webhooks, subscriptions] in

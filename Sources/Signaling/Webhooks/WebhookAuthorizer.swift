@@ -20,6 +20,7 @@ package actor WebhookAuthorizer: Authorizer {
     private let node: NodeIdentity
     private let counters: WebhookCounters
     private let logger: Logger
+    private let ignoredGrants: IgnoredGrants
     private let now: @Sendable () -> Int64
     private var pending: PendingAdmissions
 
@@ -38,6 +39,7 @@ package actor WebhookAuthorizer: Authorizer {
         self.node = node
         self.counters = counters
         self.logger = logger
+        ignoredGrants = IgnoredGrants(of: "answer of the authentication webhook", logger: logger)
         self.now = now
     }
 
@@ -114,7 +116,10 @@ package actor WebhookAuthorizer: Authorizer {
         case .denied(let reason):
             await counters.decided(isAllowed: false)
             log("client denied by the authentication webhook", request, reason ?? "The webhook gave no reason.")
-        case .allowed, .failed: await counters.decided(isAllowed: true)
+        case .allowed(let grants):
+            await counters.decided(isAllowed: true)
+            await ignoredGrants.note(grants)
+        case .failed: break
         }
         return decision
     }

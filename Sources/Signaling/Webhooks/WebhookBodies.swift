@@ -20,7 +20,9 @@ struct WebhookBodies: Sendable {
         _ type: String,
         _ report: ConnectionReport,
         reason: String? = nil,
-        media: JSONValue? = nil
+        media: JSONValue? = nil,
+        flowing: Set<MediaKind>? = nil,
+        elapsedMilliseconds: Int? = nil
     ) -> JSONValue {
         let connection = report.connection
         let member = connection.member
@@ -38,6 +40,8 @@ struct WebhookBodies: Sendable {
         ]
         data["reason"] = reason.map { .string($0) }
         data["media"] = media
+        data["flow"] = flowing.map { ["audio": .bool($0.contains(.audio)), "video": .bool($0.contains(.video))] }
+        data["elapsed"] = elapsedMilliseconds.map { .integer($0) }
         var members: [String: JSONValue] = [
             "id": .string(makeID()),
             "type": .string(type),

@@ -96,20 +96,26 @@ package actor Webhooks {
             )
         case .connectionCreated(let report):
             await enqueue(bodies.event("connection.created", report), of: report)
-            if report.connection.member.role.publishes { await enqueue(.publish, report) }
+        case .publishingBegan(let report): await enqueue(.publish, report)
+        case .flowChanged(let report):
+            let kind = EventSubscriptions.Kind.trackChanged.rawValue
+            let body = bodies.event(kind, report, flowing: report.connection.flowing)
+            await enqueue(body, of: report, isEssential: false)
+        case .firstFrameReceived(let report):
+            let kind = EventSubscriptions.Kind.firstFrame.rawValue
+            let body = bodies.event(kind, report, elapsedMilliseconds: report.elapsedMilliseconds)
+            await enqueue(body, of: report, isEssential: false)
         case .connectionUpdated(let report):
             await enqueue(bodies.event("connection.updated", report), of: report, isEssential: false)
         case .roleChanged(let report, _):
-            if report.connection.member.role.publishes {
-                await enqueue(.publish, report)
-            } else {
+            if report.connection.hasPublished, !report.connection.member.role.publishes {
                 await enqueue(.publishDone, report, reason: Departure.becameAudience.rawValue)
             }
         case .connectionInterrupted(let report): await enqueue(.memberInterrupted, report)
         case .connectionResumed(let report): await enqueue(.memberResumed, report)
         case .qualityChanged, .setupAdvanced: break
         case .connectionDestroyed(let report, let reason):
-            if report.connection.member.role.publishes { await enqueue(.publishDone, report, reason: reason.name) }
+            if report.connection.hasPublished { await enqueue(.publishDone, report, reason: reason.name) }
             await enqueue(bodies.event("connection.destroyed", report, reason: reason.name, media: media), of: report)
         case .connectionFailed(let report, let reason):
             await enqueue(

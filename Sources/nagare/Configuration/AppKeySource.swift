@@ -1,4 +1,5 @@
 import Access
+import ChannelTypes
 import ToolCommands
 
 /// Where an app's key comes from.
@@ -9,13 +10,15 @@ struct AppKeySource: Equatable, Sendable {
     let origin: String
     var isEnabled = true
     var mode = AppTokenMode.lenient
+    /// What all channels of the app are; `nil` for what their members say.
+    var profile: ChannelProfile?
 
     /// The maximum number of apps.
     static let appsMax = 1_000
 
     static func == (left: Self, right: Self) -> Bool {
-        (left.appID, left.secret, left.isEnabled, left.mode)
-            == (right.appID, right.secret, right.isEnabled, right.mode)
+        (left.appID, left.secret, left.isEnabled, left.mode, left.profile)
+            == (right.appID, right.secret, right.isEnabled, right.mode, right.profile)
     }
 
     /// `ID:@FILE` or `ID:KEY`.
@@ -36,7 +39,7 @@ struct AppKeySource: Equatable, Sendable {
     func key() throws(CommandError) -> AppKey {
         let (text, name) = try secret.contents(origin: origin, trimsNewline: true)
         do throws(AppKey.Problem) {
-            return try AppKey(appID: appID, key: text, isEnabled: isEnabled, mode: mode)
+            return try AppKey(appID: appID, key: text, isEnabled: isEnabled, mode: mode, profile: profile)
         } catch {
             throw .usage(
                 "\(name) is no key of app \(appID): a key has 1 to \(AppKey.keyBytesMax) printable ASCII characters without "
@@ -130,11 +133,29 @@ extension SettingReader {
                 apps[index].isEnabled = false
             }
         }
+        try readProfiles(of: &apps)
         if let mode = try appTokenMode() {
             guard !apps.isEmpty else { throw .usage("--app-token needs --app.") }
             for index in apps.indices { apps[index].mode = mode }
         }
         return apps
+    }
+
+    /// Each `ID:PROFILE`.
+    private func readProfiles(of apps: inout [AppKeySource]) throws(CommandError) {
+        guard let entry = try entry(.appProfile) else { return }
+        for value in entry.values {
+            let parts = value.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+            guard parts.count == 2, let profile = ChannelProfile(rawValue: String(parts[1])) else {
+                throw .usage(
+                    "\(entry.origin) is \"\(value)\": write the ID of an app, a colon and communication or interactive."
+                )
+            }
+            guard let index = apps.firstIndex(where: { $0.appID == parts[0] }) else {
+                throw .usage("\(entry.origin) names \"\(parts[0])\", which is no app of --app: write the ID of one.")
+            }
+            apps[index].profile = profile
+        }
     }
 
     private func appTokenMode() throws(CommandError) -> AppTokenMode? {

@@ -344,6 +344,18 @@ extension Setting {
                 "Refuse the tokens of this app, and say that it is disabled.",
                 examples: ["studio"]
             )
+        case .appProfile:
+            SettingDeclaration(
+                .access,
+                .list,
+                "id:communication|interactive",
+                "Give all channels of this app this profile, whatever its clients ask for.",
+                notes: """
+                    In an interactive channel hosts publish, and the audience only receives. Clients of other apps, with a JWT or \
+                    without a token say by themselves what their channel is.
+                    """,
+                examples: ["studio:interactive"]
+            )
         case .appToken:
             SettingDeclaration(
                 .access,

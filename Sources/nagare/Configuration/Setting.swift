@@ -33,6 +33,7 @@ enum Setting: String, CaseIterable, Sendable {
     case jwksCA = "jwks-ca"
     case app
     case appDisabled = "app-disabled"
+    case appProfile = "app-profile"
     case appToken = "app-token"
     case urlKey = "url-key"
     case urlValidity = "url-validity"
@@ -104,6 +105,7 @@ enum Setting: String, CaseIterable, Sendable {
 
     private static let reloadable: Set<Setting> = [
         .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .token, .jwtKey, .jwks, .app, .appDisabled,
+        .appProfile,
         .appToken, .urlKey, .urlValidity, .adminToken,
         .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .webhookTimeout, .webhookUser,
         .webhookPassword,

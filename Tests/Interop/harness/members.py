@@ -96,10 +96,10 @@ class SoraMember(Program):
         )
 
     def call(self, method: str, seconds: float = 10, **parameters: object) -> dict[str, Any]:
-        """Calls a method over the data channel `rpc`, and returns the response."""
+        """Calls a method over the data channel `rpc`, and returns the response. Without a prefix it is one of Sora's."""
         responses = lambda: [one["response"] for one in list(self.reports) if one["event"] == "rpc"]
         number = len(responses()) + 1
-        request = {"jsonrpc": "2.0", "method": f"2025.2.0/{method}", "params": parameters, "id": number}
+        request = {"jsonrpc": "2.0", "method": method if "/" in method else f"2025.2.0/{method}", "params": parameters, "id": number}
         self.send_command(f"send rpc {json.dumps(request)}")
         found = wait_until(
             lambda: [one for one in responses() if one["id"] == number],

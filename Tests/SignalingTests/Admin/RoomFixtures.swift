@@ -49,13 +49,17 @@ enum RoomFixtures {
         minutes: Int64 = 0,
         role: Role = .sendonly,
         agent: ClientAgent = ClientAgent(signaling: .sora),
-        transport: TransportProtocol = .udp
+        transport: TransportProtocol = .udp,
+        hasPublished: Bool = true,
+        milliseconds: Int64 = 0
     ) -> ConnectionReport {
-        ConnectionReport(
-            connection: connection(channel: channel, role: role, agent: agent, transport: transport),
+        var connection = connection(channel: channel, role: role, agent: agent, transport: transport)
+        connection.hasPublished = hasPublished
+        return ConnectionReport(
+            connection: connection,
             duration: .seconds(60 * minutes),
             counts: ChannelCounts(sendonly: 1),
-            unixNanoseconds: 1_700_000_000_000_000_000
+            unixNanoseconds: 1_700_000_000_000_000_000 + milliseconds * 1_000_000
         )
     }
 

@@ -1,5 +1,6 @@
 import Access
 import ChannelTypes
+import Foundation
 import Hummingbird
 import JSON
 import MediaTypes
@@ -330,6 +331,79 @@ struct AyameLiveTests {
                 try await alice.send(#"{"type":"register","roomId":"call","clientId":"x","key":"alice"}"#)
                 #expect(try await aliceInput.message("reject")["reason"] == "BANNED")
             }
+        }
+    }
+
+    /// Admits everybody until the time that the key is, in seconds since 1970, and renews for the same clients.
+    private struct TimeAuthorizer: Authorizer {
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
+        func admit(_ request: AccessRequest) async -> AccessDecision { decision(request.presentedToken) }
+        func refresh(_ request: RefreshRequest) async -> AccessDecision {
+            guard request.user == UserIdentity("u", .authorized) else { return .denied(reason: "another user") }
+            return decision(request.credential?.token ?? request.metadata?["access_token"]?.string)
+        }
+        private func decision(_ token: String?) -> AccessDecision {
+            guard let end = token.flatMap({ Int64($0) }) else { return .denied(reason: "no time") }
+            var grants = Grants()
+            grants.clientID = "u"
+            grants.permissions.expiry = AccessExpiry(unixSeconds: end)
+            return .allowed(grants)
+        }
+    }
+
+    @Test func `a new token extends a registration, which is warned before and after`() async throws {
+        try await withLiveServer(authorizer: TimeAuthorizer()) { bench, port, _ in
+            let soon = bench.directory.unixSeconds + 20
+            try await withWebSocket(to: port, path: "/relay") { client, input in
+                try await client.send(#"{"type":"register","roomId":"call","key":"\#(soon)","refresh":true}"#)
+                _ = try await input.message("accept")
+                #expect(try await input.message("expiring")["expiresAt"]?.integer == Int(soon))
+                for (key, reason) in [("x", "no time"), ("\(soon)", "later"), ("5", "later")] {
+                    try await client.send(#"{"type":"refresh","signalingKey":"\#(key)"}"#)
+                    let refused = try await input.message("refreshed")
+                    #expect(
+                        refused["expiresAt"] == nil && refused["reason"]?.string?.contains(reason) == true,
+                        "\(key)"
+                    )
+                }
+                try await client.send(#"{"type":"refresh","authnMetadata":{"access_token":"\#(soon + 5)"}}"#)
+                #expect(try await input.message("refreshed")["expiresAt"]?.integer == Int(soon) + 5)
+                #expect(try await input.message("expiring")["expiresAt"]?.integer == Int(soon) + 5)
+            }
+        }
+    }
+
+    @Test func `the operator's server ends a registration when it likes, and is asked again before`() async throws {
+        let first = Int64(Date().timeIntervalSince1970) + 25
+        let server = HookServer { _, seen in
+            let isAgain = seen.body["refresh"] == true
+            let end = seen.body["signalingKey"] == "never" ? "" : #","expiresAt":\#(isAgain ? first + 3_600 : first)"#
+            return Response(status: .ok, body: .init(byteBuffer: .init(string: #"{"allowed":true\#(end)}"#)))
+        }
+        try await server.run { url, seen in
+            var ayame = AyameConfiguration()
+            ayame.authenticationURL = url
+            let client = WebhookClient(WebhookConfiguration())
+            try await withLiveServer(ayame: ayame, webhookClient: client) { _, port, _ in
+                try await withWebSocket(to: port, path: "/relay") { client, input in
+                    try await client.send(#"{"type":"register","roomId":"call","key":"k"}"#)
+                    _ = try await input.message("accept")
+                    try await eventually("the server is asked again") { seen().count == 2 }
+                    #expect(seen()[1].body["refresh"] == true && seen()[1].body["signalingKey"] == "k")
+                    // The permission ends an hour later, so a token with an earlier end is none.
+                    try await eventually("the answer is in force") {
+                        try await client.send(#"{"type":"refresh","signalingKey":"k"}"#)
+                        return try await input.message("refreshed")["reason"]?.string?.contains("later") == true
+                    }
+                    try await client.send(#"{"type":"refresh","signalingKey":"never"}"#)
+                    #expect(try await input.message("refreshed")["expiresAt"]?.isNull == true)
+                }
+            }
+            await client.shutdown()
         }
     }
 

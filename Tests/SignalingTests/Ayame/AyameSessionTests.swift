@@ -63,6 +63,7 @@ private struct Client {
         return nil
     }
     static func isCheck(_ action: AyameSession.Action) -> Bool { if case .checkExpiry = action { true } else { false } }
+    static func isWarning(_ action: AyameSession.Action) -> Bool { if case .warn = action { true } else { false } }
     static func leaves(_ actions: [AyameSession.Action]) -> Bool {
         actions.contains { if case .leave = $0 { true } else { false } }
     }
@@ -80,8 +81,11 @@ private struct Client {
         var client = Client()
         client.receive(#"{"type":"register","roomId":"r","clientId":"me","key":"k","authnMetadata":{"a":1}}"#)
         #expect(client.isAuthorizing)
-        #expect(client.session.registration?.signalingKey == "k" && client.session.registration?.clientID == "me")
-        #expect(client.session.registration?.metadata == ["a": 1])
+        #expect(
+            client.session.registration?.credentials.signalingKey == "k"
+                && client.session.registration?.clientID == "me"
+        )
+        #expect(client.session.registration?.credentials.metadata == ["a": 1])
         client.admit(.allowed(AyamePermission(connectionID: "c")))
         #expect(client.hasJoined)
         #expect(client.session.joined(.direct, at: client.now).isEmpty)
@@ -230,6 +234,50 @@ private struct Client {
         _ = client.session.expires(in: Interval(nanoseconds: .max), at: client.now)
         #expect(client.pass(.milliseconds(59_999)).isEmpty)
         #expect(Client.close(client.pass(.milliseconds(1))) == .lifetimeExpired)
+    }
+
+    @Test func `a client is warned once before its permission ends, and again before a later end`() {
+        var client = Client()
+        client.join()
+        _ = client.session.expires(in: .seconds(50), at: client.now)
+        #expect(!client.pass(.milliseconds(19_999)).contains { Client.isWarning($0) })
+        #expect(client.pass(.milliseconds(1)).contains { Client.isWarning($0) })
+        // The real-time clock was set back meanwhile.
+        _ = client.session.expires(in: .seconds(40), at: client.now)
+        #expect(!client.pass(.seconds(35)).contains { Client.isWarning($0) })
+        client.receive(#"{"type":"pong"}"#)
+        client.session.permissionExtended()
+        _ = client.session.expires(in: .seconds(50), at: client.now)
+        let later = client.pass(.seconds(49))
+        client.receive(#"{"type":"pong"}"#)
+        #expect(later.count { Client.isWarning($0) } == 1 && !later.contains { Client.isCheck($0) })
+        client.session.permissionExtended()
+        #expect(!client.pass(.seconds(50)).contains { Client.isCheck($0) || Client.isWarning($0) }, "it has no end now")
+    }
+
+    @Test func `a new token is presented while the client is in its room, one at a time`() throws {
+        var client = Client()
+        client.receive(#"{"type":"refresh","signalingKey":"new"}"#)
+        #expect(client.close == .notRegistered)
+        client = Client()
+        client.join()
+        client.receive(#"{"type":"refresh","key":"new","authnMetadata":{"a":1}}"#)
+        guard case .refresh(let credentials) = client.actions.first else {
+            Issue.record("not presented")
+            return
+        }
+        #expect(credentials.signalingKey == "new" && credentials.metadata == ["a": 1] && client.close == nil)
+        #expect(Client.sent(client.session.refreshed(.success(9))) == [#"{"expiresAt":9,"type":"refreshed"}"#])
+        client.receive(#"{"type":"refresh"}"#)
+        let refusal = Client.sent(client.session.refreshed(.failure(AyameRefusal("no"))))
+        #expect(refusal == [#"{"reason":"no","type":"refreshed"}"#])
+        client.receive(#"{"type":"refresh"}"#)
+        client.receive(#"{"type":"refresh"}"#)
+        #expect(client.close == .refreshedAgain)
+        client = Client()
+        client.join()
+        client.receive(#"{"type":"refresh","signalingKey":7}"#)
+        #expect(client.close?.close.reason == "INVALID-MESSAGE")
     }
 
     // MARK: While the room answers

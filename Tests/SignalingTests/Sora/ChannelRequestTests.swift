@@ -42,6 +42,91 @@ import Wire
         #expect(join.keepsPlace && join.resumeToken == "t")
     }
 
+    /// The options that reach the rooms; `nil` without any.
+    private static func options(_ members: String, _ granted: String = "{}") throws -> MemberOptions? {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, members))
+        _ = try bench.request()
+        let grants = try Grants(try #require(try JSONValue(parsing: granted).object))
+        bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let join) = try bench.request() else { return nil }
+        #expect(join.keepsPlace == (join.options != nil) && join.resumeToken == join.options?.resumeToken)
+        return join.options
+    }
+
+    @Test(
+        arguments: [
+            (#""a":1"#, "{}", nil),
+            (#""metadata":{"access_token":"t"}"#, "{}", nil),
+            (#""metadata":"nagare""#, "{}", nil),
+            // All SDKs send metadata.
+            (#""metadata":{"nagare":{}}"#, "{}", MemberOptions()),
+            (
+                #""metadata":{"nagare":{"role":"audience","resume":"t"}}"#, "{}",
+                MemberOptions(role: .audience, resumeToken: "t")
+            ),
+            (#""a":1"#, #"{"nagare":{"profile":"interactive"}}"#, MemberOptions(profile: .interactive)),
+            // Grants decide over the message, and the message over its metadata, member by member.
+            (
+                #""nagare":{"role":"host"},"metadata":{"nagare":{"role":"audience","source":"screen","subscribe":"manual"}}"#,
+                #"{"nagare":{"source":"camera","profile":"interactive"}}"#,
+                MemberOptions(profile: .interactive, role: .host, source: .camera, subscribesManually: true)
+            ),
+            (
+                #""nagare":{"role":"host","profile":"communication","subscribe":"auto"}"#,
+                #"{"nagare":{"role":"audience","profile":"interactive","subscribe":"manual"}}"#,
+                MemberOptions(profile: .interactive, role: .audience, subscribesManually: true)
+            ),
+        ] as [(String, String, MemberOptions?)]
+    )
+    func `the grants, the message and its metadata say what a member is, in this order`(
+        members: String,
+        granted: String,
+        expected: MemberOptions?
+    ) throws {
+        let options = try Self.options(members, granted)
+        #expect(options == expected)
+    }
+
+    @Test(arguments: [#"{"nagare":{"role":"x"}}"#, #"{"nagare":7}"#, #"{"nagare":{"profile":1}}"#])
+    func `invalid options in metadata are refused, with their place`(metadata: String) {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, #""metadata":\#(metadata)"#))
+        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.message.contains("metadata") == true)
+    }
+
+    @Test func `a sender cannot be granted the role of the audience, and who only receives is audience as host`() throws
+    {
+        for (role, granted, isAdmitted) in [
+            (Role.sendonly, #"{"nagare":{"role":"audience"}}"#, false),
+            (.recvonly, #"{"nagare":{"role":"host"}}"#, true),
+        ] {
+            var bench = SoraBench()
+            bench.receive(SoraBench.connect(role))
+            _ = try bench.request()
+            let grants = try Grants(try #require(try JSONValue(parsing: granted).object))
+            bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+            #expect((bench.close == nil) == isAdmitted)
+            if !isAdmitted { #expect(bench.close?.message.hasPrefix("The grants make the client audience") == true) }
+        }
+    }
+
+    @Test func `a plain SDK with options in its metadata keeps its codec, and requests over its WebSocket`() throws {
+        var bench = SoraBench()
+        let sdp = try bench.offer(SoraBench.connect(.sendrecv, #""metadata":{"nagare":{}}"#))
+        #expect(sdp.contains("VP9/90000"))
+        bench.answer(sdp, "answer")
+        _ = try bench.request()
+        bench.take(bench.state.activated(at: bench.now))
+        bench.receive(Self.request("1", "listMembers"))
+        guard case .request(.listMembers) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.success(#"{"users":[]}"#)))
+        #expect(try bench.next() == ["type": "response", "id": 1, "result": ["users": []]])
+    }
+
     @Test(arguments: [
         (#"{"profile":"x"}"#, Role.sendrecv), (#"{"role":"host"}"#, .recvonly), (#"{"role":"audience"}"#, .sendonly),
         (#"{"source":1}"#, .sendrecv), ("[]", .sendrecv), (#"{"subscribe":"no"}"#, .sendrecv),

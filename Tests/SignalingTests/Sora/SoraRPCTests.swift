@@ -11,7 +11,7 @@ import Testing
 
 /// Methods that a client calls over the data channel `rpc`.
 @Suite struct SoraRPCTests {
-    private static let all = SoraRPC.Method.allCases.map(\.rawValue)
+    private static let all = SoraRPC.SoraMethod.allCases.map(\.rawValue)
 
     private static func bench(_ methods: [String] = all, _ members: String = "") throws -> SoraBench {
         var bench = SoraBench()
@@ -59,6 +59,80 @@ import Testing
         let offer = try bench.next()
         #expect(offer["rpc_methods"] == ["2025.2.0/RequestSimulcastRid"])
         #expect(offer["data_channels"]?.array?.last == ["label": "rpc", "direction": "sendrecv", "compress": true])
+    }
+
+    private static let ofChannels = [
+        "nagare/setRole", "nagare/setMuted", "nagare/subscribe", "nagare/unsubscribe", "nagare/statistics",
+        "nagare/listMembers", "nagare/refreshToken",
+    ]
+
+    @Test(
+        arguments: [
+            (#""metadata":{"nagare":{}}"#, "{}", ofChannels), (#""nagare":{}"#, "{}", ofChannels),
+            (#""a":1"#, #"{"nagare":{"role":"host"}}"#, ofChannels),
+            (#""a":1"#, #"{"rpc_methods":["nagare/setMuted"]}"#, ["nagare/setMuted"]),
+            (#""a":1"#, "{}", nil),
+        ] as [(String, String, [String]?)]
+    )
+    func `who says what it is in the channel may call the methods of channels`(
+        members: String,
+        granted: String,
+        expected: [String]?
+    ) throws {
+        var bench = SoraBench()
+        bench.receive(SoraBench.connect(.sendrecv, #""data_channel_signaling":true,"# + members))
+        _ = try bench.request()
+        let grants = try Grants(try #require(try JSONValue(parsing: granted).object))
+        bench.take(bench.state.admitted(.allowed(grants), id: SoraBench.id, at: bench.now))
+        guard case .reserve(let request) = try bench.request() else { return }
+        #expect(request.data?.channels.contains { $0.parameters.label == "rpc" } == (expected != nil))
+        bench.take(bench.state.reserved(SoraBench.reservation, streams: [], at: bench.now))
+        #expect(try bench.next()["rpc_methods"]?.array?.compactMap(\.string) == expected)
+    }
+
+    @Test func `a method of channels is performed as over the WebSocket, with its result and its refusal`() throws {
+        var bench = try Self.bench(Self.ofChannels)
+        let role = #"{"jsonrpc":"2.0","method":"nagare/setRole","params":{"role":"host"},"id":7}"#
+        bench.receive(Self.message(role))
+        let host = ChannelCommand.setRole(.host, of: .participant(SoraBench.id))
+        guard case .request(.perform(host, result: #"{"role":"host"}"#)) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.success(#"{"role":"host"}"#)))
+        let (label, response) = try bench.nextData()
+        #expect(label == "rpc" && response == ["jsonrpc": "2.0", "id": 7, "result": ["role": "host"]])
+        bench.receive(Self.message(role))
+        _ = try bench.request()
+        bench.take(bench.state.requested(.failure(RequestFailure(RoomError.rolesUnused))))
+        let (_, refusal) = try bench.nextData()
+        #expect(refusal["error"]?["code"] == -32_000 && refusal["error"]?["message"]?.string?.isEmpty == false)
+        #expect(refusal["error"]?["data"] == ["reason": "CHANNEL-NOT-INTERACTIVE", "code": 16_908_801])
+        for parameters in ["{}", #"{"role":"x"}"#, #"{"role":"host","rule":1}"#] {
+            bench.receive(Self.message(#"{"jsonrpc":"2.0","method":"nagare/setRole","params":\#(parameters),"id":1}"#))
+            #expect(try Self.code(&bench) == -32_602)
+        }
+    }
+
+    @Test
+    func `granted methods are there for a client whose signaling stays on the WebSocket, if it has data channels`()
+        throws
+    {
+        var bench = SoraBench()
+        var grants = Grants()
+        grants.rpcMethods = Self.all
+        let connect = SoraBench.connect(.sendrecv, ##""nagare":{"messages":["#chat"]}"##)
+        bench.answer(try bench.offer(connect, grants: grants), "answer")
+        _ = try bench.request()
+        bench.take(bench.state.activated(at: bench.now))
+        bench.receive(.connected)
+        bench.receive(.data(.opened))
+        bench.receive(Self.call("RequestSimulcastRid", #"{"rid":"r1"}"#))
+        _ = try bench.request()
+        bench.take(bench.state.requested(.success("{}")))
+        #expect(try bench.nextData().label == "rpc")
+        bench.receive(.data(.closed(label: "rpc")))
+        #expect(bench.close == nil, "its signaling is elsewhere")
     }
 
     @Test(arguments: [nil, [], ["2030.1.0/Other"]] as [[String]?])

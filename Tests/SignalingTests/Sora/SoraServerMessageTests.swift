@@ -147,8 +147,8 @@ import Wire
         #expect(try urls { $0.turnTLSOnly = true } == 1)
     }
 
-    @Test(arguments: [("VP8", false), ("VP9", true), ("AV1", true), ("H264", false)])
-    func `simulcast is offered with all layers, lowest first`(codec: String, hasMode: Bool) throws {
+    @Test(arguments: ["VP8", "VP9", "AV1", "H264", "H265"])
+    func `simulcast is offered with all layers, lowest first`(codec: String) throws {
         let settings = try Self.settings(#""simulcast":true,"video":{"codec_type":"\#(codec)","bit_rate":3000}"#)
         let offer = try Self.offer(settings)
         #expect(offer["simulcast"] == true && offer["video_bit_rate"] == 3000)
@@ -156,7 +156,7 @@ import Wire
         #expect(encodings.map { $0["rid"] } == ["r0", "r1", "r2"])
         #expect(encodings.map { $0["scaleResolutionDownBy"]?.double } == [4, 2, 1])
         #expect(encodings.allSatisfy { $0["active"] == true })
-        #expect(encodings.allSatisfy { ($0["scalabilityMode"] == "L1T1") == hasMode })
+        #expect(encodings.allSatisfy { $0["scalabilityMode"] == "L1T1" })
         #expect(settings.clientMedia.layers.map(\.rid.value) == ["r0", "r1", "r2"])
         #expect(settings.clientMedia.videoKbps == 3000)
     }
@@ -442,6 +442,19 @@ import Wire
         isAudioMuted: true,
         isVideoMuted: false
     )
+    private static let ended = {
+        var tracks = guestTracks
+        tracks.hasEnded = true
+        return tracks
+    }()
+    private static let someMember = Member(
+        id: SoraBench.other,
+        clientID: "c",
+        bundleID: "b",
+        role: .sendrecv,
+        sendsAudio: true,
+        sendsVideo: true
+    )
     static let guest = ChannelUser(
         id: "guest",
         displayName: "G",
@@ -458,17 +471,25 @@ import Wire
                     role: .audience,
                     resumeToken: "token",
                     graceSeconds: 20,
+                    elapsedMilliseconds: 321,
                     users: [
                         .init(
                             user: guest,
-                            connections: [.init(tracks: guestTracks, isInterrupted: true, notifyMetadataJSON: "1")]
+                            connections: [
+                                .init(
+                                    tracks: guestTracks,
+                                    isInterrupted: true,
+                                    notifyMetadataJSON: "1",
+                                    quality: LinkQuality(uplink: .bad)
+                                )
+                            ]
                         )
                     ]
                 )
             ),
             [
                 "event_type": "channel.joined", "user_id": "me", "connection_id": .string(SoraBench.id.value),
-                "profile": "interactive", "role": "audience", "resume_token": "token", "grace": 20,
+                "profile": "interactive", "role": "audience", "resume_token": "token", "grace": 20, "elapsed": 321,
                 "users": [
                     [
                         "user_id": "guest", "display_name": "G", "role": "host",
@@ -476,7 +497,7 @@ import Wire
                             [
                                 "connection_id": .string(SoraBench.other.value), "source": "screen", "audio": true,
                                 "video": false, "audio_muted": true, "video_muted": false, "interrupted": true,
-                                "metadata": 1,
+                                "uplink": 4, "downlink": 0, "metadata": 1,
                             ]
                         ],
                     ]
@@ -500,6 +521,28 @@ import Wire
                 "event_type": "track.changed", "user_id": "guest",
                 "connection_id": .string(SoraBench.other.value), "source": "screen", "audio": true, "video": false,
                 "audio_muted": true, "video_muted": false,
+            ]
+        ),
+        (
+            .tracksChanged(ended),
+            [
+                "event_type": "track.changed", "user_id": "guest", "connection_id": .string(SoraBench.other.value),
+                "source": "screen", "audio": true, "video": false, "audio_muted": true, "video_muted": false,
+                "ended": true,
+            ]
+        ),
+        (
+            .firstFrame(someMember, elapsedMilliseconds: 42),
+            [
+                "event_type": "track.first_frame", "user_id": "c", "connection_id": .string(SoraBench.other.value),
+                "elapsed": 42,
+            ]
+        ),
+        (
+            .othersQuality(someMember, LinkQuality(uplink: .good, downlink: .poor)),
+            [
+                "event_type": "user.network_quality", "user_id": "c", "connection_id": .string(SoraBench.other.value),
+                "uplink": 2, "downlink": 3,
             ]
         ),
         (.roleChanged(.host, by: .member), ["event_type": "role.changed", "role": "host", "by": "self"]),

@@ -158,6 +158,21 @@ struct LogTests {
         }
     }
 
+    @Test func `a member of the claims without effect is logged once, with the reason`() async throws {
+        let log = Log()
+        let noted = IgnoredGrants(of: "token", logger: log.logger)
+        var grants = Grants()
+        grants.ignored = ["cluster_affinity", "tenant\u{7}"]
+        for _ in 0..<3 { await noted.note(grants) }
+        grants.ignored = (0..<200).map { "n\($0)" }
+        await noted.note(grants)
+        let lines = log.entries("a member of the token has no effect")
+        #expect(lines.count == 64)
+        #expect(lines.first?.fields["reason"] == "A channel can be on every node of the cluster.")
+        #expect(lines[1].fields["reason"] == "There is no grant of this name.")
+        #expect(lines[1].fields["name"]?.contains("\u{7}") == false)
+    }
+
     @Test func `a refused offer is logged with its reason, and what exceeds the rate at level debug`() async throws {
         let log = Log()
         let bench = try SignalingBench(

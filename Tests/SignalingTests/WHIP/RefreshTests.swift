@@ -107,6 +107,37 @@ struct RefreshTests {
         }
     }
 
+    @Test func `a later token extends all sessions of its user in the channel that it permits`() async throws {
+        let key = try JWTKey(.hs256, id: nil, text: Self.secret)
+        let bench = try bench(AccessKeys(jwt: [key]))
+        let later: JSONValue = .integer(Self.noon + 120)
+        let (first, viewers, second) = try (
+            token(key, [:]), token(key, ["exp": later, "role": "recvonly"]), token(key, ["exp": later])
+        )
+        let (bob, longest) = try (token(key, ["sub": "bob"]), token(key, ["exp": .integer(Self.noon + 900)]))
+        let elsewhere = try token(key, ["channel_id": "other"])
+        try await bench.test { http in
+            let publisher = try OpenSession(try await http.post("/whip/lobby", Offers.publish, token: first))
+            let viewer = try OpenSession(try await http.post("/whep/lobby", Offers.watch, token: first))
+            let long = try OpenSession(try await http.post("/whep/lobby", Offers.watch, token: longest))
+            let others = [
+                try OpenSession(try await http.post("/whep/lobby", Offers.watch, token: bob)),
+                try OpenSession(try await http.post("/whep/other", Offers.watch, token: elsewhere)),
+            ]
+            #expect(try await http.send(.patch, viewer.path, token: viewers).status == .noContent)
+            #expect(try await expiry(viewer, in: bench) == Self.noon + 120)
+            #expect(try await expiry(publisher, in: bench) == Self.noon + 60, "the token does not permit to publish")
+            #expect(try await http.send(.patch, publisher.path, token: second).status == .noContent)
+            #expect(try await expiry(publisher, in: bench) == Self.noon + 120)
+            #expect(try await expiry(long, in: bench) == Self.noon + 900)
+            #expect(try await http.send(.patch, publisher.path, token: longest).status == .noContent)
+            for session in [publisher, viewer, long] {
+                #expect(try await expiry(session, in: bench) == Self.noon + 900)
+            }
+            for session in others { #expect(try await expiry(session, in: bench) == Self.noon + 60) }
+        }
+    }
+
     @Test func `a newly signed URL extends the session of a signed URL`() async throws {
         let keys = URLKeys(["k"], validity: 60)
         let bench = try bench(AccessKeys(urls: keys))

@@ -122,24 +122,29 @@ final class PostedEvents: WebhookTransport {
         let report = RoomFixtures.report()
         await subscriptions.take(.sessionCreated(session, unixNanoseconds: 0))
         await subscriptions.take(.connectionCreated(report))
+        await subscriptions.take(.publishingBegan(report))
+        await subscriptions.take(.firstFrameReceived(RoomFixtures.report(milliseconds: 77)))
+        await subscriptions.take(.flowChanged(report))
         await subscriptions.take(.connectionUpdated(report))
         await subscriptions.take(.connectionDestroyed(report, .kicked))
         await subscriptions.take(.sessionDestroyed(session, unixNanoseconds: 0))
         let run = Task { await subscriptions.run() }
-        let posts = await transport.first(6)
+        let posts = await transport.first(8)
         run.cancel()
         await run.value
         #expect(
             posts.compactMap { $0.body["event"]?.string } == [
-                "channel.opened", "member.joined", "publish", "publish_done", "member.left", "channel.closed",
+                "channel.opened", "member.joined", "publish", "track.first_frame", "track.changed", "publish_done",
+                "member.left", "channel.closed",
             ]
         )
-        #expect(Set(posts.compactMap { $0.body["id"]?.string }).count == 6)
+        #expect(Set(posts.compactMap { $0.body["id"]?.string }).count == 8)
+        #expect(posts[3].body["elapsed"] == 77 && posts[4].body["audio"] == false && posts[4].body["video"] == false)
         for post in posts {
             #expect(post.url == "http://host/events" && post.body["channel"] == "lobby")
             #expect(post.body["subscription_id"]?.string == subscription?.id)
         }
-        #expect(posts[3].body["reason"] == "KICKED" && posts[3].body["user_id"] == "c")
+        #expect(posts[5].body["reason"] == "KICKED" && posts[5].body["user_id"] == "c")
     }
 
     @Test func `the quality of a network is posted, and what waits is counted`() async throws {

@@ -33,7 +33,7 @@ import Testing
     }
 
     private static func report(_ channel: String, minutes: Int64 = 0) -> ConnectionReport {
-        RoomFixtures.report(channel: channel, minutes: minutes, role: .recvonly)
+        RoomFixtures.report(channel: channel, minutes: minutes, role: .recvonly, hasPublished: false)
     }
 
     /// What the webhook and the subscriptions post of the reports that wait.

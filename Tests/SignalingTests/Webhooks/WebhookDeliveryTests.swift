@@ -96,6 +96,7 @@ struct WebhookDeliveryTests {
         let counters = WebhookCounters()
         let webhooks = Self.webhooks(script, counters)
         await webhooks.take(.connectionCreated(Self.report()))
+        await webhooks.take(.publishingBegan(Self.report()))
         await webhooks.take(.connectionUpdated(Self.report(minutes: 1)))
         await webhooks.take(
             .connectionDestroyed(Self.report(minutes: 2), .disconnectedByOperator),
@@ -140,22 +141,29 @@ struct WebhookDeliveryTests {
     @Test func `the event webhook learns of publishing and of interruptions`() async throws {
         let script = Script([.success("")])
         let webhooks = Self.webhooks(script, WebhookCounters())
-        await webhooks.take(.roleChanged(Self.report(), by: .member))
+        await webhooks.take(.connectionCreated(RoomFixtures.report(hasPublished: false)))
+        await webhooks.take(.roleChanged(RoomFixtures.report(hasPublished: false), by: .member))
+        await webhooks.take(.publishingBegan(Self.report()))
+        await webhooks.take(.firstFrameReceived(RoomFixtures.report(milliseconds: 250)))
+        await webhooks.take(.flowChanged(Self.report()))
         await webhooks.take(.connectionInterrupted(Self.report()))
         await webhooks.take(.connectionResumed(Self.report()))
         await webhooks.take(.qualityChanged(Self.report()))
         await webhooks.take(.roleChanged(RoomFixtures.report(role: .recvonly), by: .operator))
-        await webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
+        await webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly, hasPublished: false), .left))
         await webhooks.take(.connectionDestroyed(Self.report(), .transport(.consentExpired)))
         try await Self.finish(webhooks)
         let events = script.told.map { [$0["type"]?.string, $0["data"]?["reason"]?.string] }
         #expect(
             events == [
-                ["publish", nil], ["member.interrupted", nil], ["member.resumed", nil],
+                ["connection.created", nil], ["publish", nil], ["track.first_frame", nil], ["track.changed", nil],
+                ["member.interrupted", nil], ["member.resumed", nil],
                 ["publish_done", "became-audience"], ["connection.destroyed", "LEFT"],
                 ["publish_done", "TRANSPORT-CONSENT-EXPIRED"], ["connection.destroyed", "TRANSPORT-CONSENT-EXPIRED"],
             ]
         )
+        #expect(script.told[2]["data"]?["elapsed"] == 250)
+        #expect(script.told[3]["data"]?["flow"] == ["audio": false, "video": false])
         #expect(Set(script.told.compactMap { $0["id"]?.string }).count == events.count)
         #expect(script.told.allSatisfy { $0["channel_id"] == "lobby" && $0["client_id"] == "c" })
     }
@@ -171,7 +179,7 @@ struct WebhookDeliveryTests {
         #expect(sleeps.asked == [.seconds(1), .seconds(2)])
         #expect(await counters["event"].successful == 1)
         #expect(await counters["event"].retried == 2)
-        await webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly), .left))
+        await webhooks.take(.connectionDestroyed(RoomFixtures.report(role: .recvonly, hasPublished: false), .left))
         try await Self.finish(webhooks)
         #expect(await counters["event"].failed == 1)
     }

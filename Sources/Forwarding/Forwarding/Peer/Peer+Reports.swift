@@ -21,14 +21,25 @@ extension Peer {
         guard transport.isConnected else { return }
         handleSendRateTimeout(at: now)
         if !tracks.isEmpty {
-            if reporting.takeTick(at: now) { tick(at: now) }
+            if reporting.takeTick(at: now) { tick(at: now, into: batch) }
             sendTransportFeedback(at: now, into: batch)
             sendRequests(at: now, into: batch)
         }
         if reporting.takeReport(at: now) { sendReports(at: now, into: batch) }
     }
 
-    private func tick(at now: Instant) {
+    /// Tells of a publisher of which nothing comes any more, not even answers, and of its return.
+    private func noteSilence(at now: Instant, into batch: DatagramBatch) {
+        guard transport.isServer else { return }
+        let answered = transport.lastAnsweredAt
+        let heard = lastHeardAt.map { max($0, answered ?? $0) } ?? answered
+        let (asks, change) = silence.tick(heard: heard, at: now)
+        if asks { transport.ask(at: now, into: batch) }
+        if let change { core.emit(.silenceChanged(isSilent: change), of: id) }
+    }
+
+    private func tick(at now: Instant, into batch: DatagramBatch) {
+        noteSilence(at: now, into: batch)
         for track in tracks {
             if track.streams.count > 1 { track.selectLayers(at: now) }
             if let isSpeaking = track.noteSilence(at: now) {

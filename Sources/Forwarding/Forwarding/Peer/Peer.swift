@@ -106,6 +106,8 @@ package final class Peer {
     var waitingHandshakeDatagrams = 0
     /// Where the peer stands in the core's schedule.
     var turn = ScheduledPeer()
+    /// Whether the publisher is still there.
+    var silence: PublisherSilence
 
     /// Streams of one peer that publishes: two tracks of four layers, each with RTX, and as many again.
     static let streamsMax = 16
@@ -123,6 +125,7 @@ package final class Peer {
         self.transport = transport
         unsafe owner = core
         setup = SetupProgress(at: now)
+        silence = PublisherSilence(at: now)
         let clock = PeerClock()
         self.clock = clock
         receivedTracks = parameters.receive.map {
@@ -179,6 +182,7 @@ package final class Peer {
     /// Media flows: slots that were connected before wait for a key frame.
     func becameConnected(at now: Instant) {
         reporting.connected(at: now)
+        silence = PublisherSilence(at: now)
         let sender = transport.egress.sender
         for slot in slots {
             if let sender { slot.connected(sender) }

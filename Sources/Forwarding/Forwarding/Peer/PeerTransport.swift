@@ -96,6 +96,12 @@ package final class PeerTransport {
     /// client's role.
     var lastCheckedAt: Instant? { agent.lastHeardAt }
 
+    /// When the peer last answered a check; `nil` before, and in the client's role.
+    var lastAnsweredAt: Instant? { agent.lastAnsweredAt }
+
+    /// Asks the peer whether it is still there.
+    func ask(at now: Instant, into batch: DatagramBatch) { agent.ask(at: now, into: batch) }
+
     private var dtlsPath: NetworkPath? {
         agent.dtlsPath(handshakePath: handshake.path, isConnected: isConnected)
     }

@@ -132,6 +132,18 @@ extension Channel {
         }
     }
 
+    /// ``ChannelDirectory/joinedChannel(asToldTo:)``
+    func joinedChannel(asToldTo id: ParticipantID) throws(RoomError) -> JoinedChannel {
+        var joined: JoinedChannel?
+        try apply { model throws(RoomError) in
+            let (channel, effects) = try model.joinedChannel(asToldTo: id)
+            joined = channel
+            return effects
+        }
+        guard let joined else { throw .participantUnknown }
+        return joined
+    }
+
     /// `nil` unless the participant is active.
     func statistics(of id: ParticipantID) async -> PeerStatistics? {
         guard let participant = model.participants[id], participant.isActive, !participant.isRemote else { return nil }

@@ -153,6 +153,14 @@ extension ChannelDirectory {
         return try await actor.read { model throws(RoomError) in try model.subscriptions(ofUser: user) }
     }
 
+    /// The users of a participant's channel, as the participant is told of them.
+    ///
+    /// - Throws: ``RoomError/participantUnknown``, and ``RoomError/changesTooFrequent`` for a participant that asks too often.
+    package func joinedChannel(asToldTo id: ParticipantID) async throws(RoomError) -> JoinedChannel {
+        guard let actor = node.actor(of: id) else { throw .participantUnknown }
+        return try await actor.joinedChannel(asToldTo: id)
+    }
+
     /// A participant's media as it is now; `nil` for an unknown participant and one without negotiated media.
     package func statistics(of id: ParticipantID) async -> PeerStatistics? {
         await node.actor(of: id)?.statistics(of: id)

@@ -99,7 +99,8 @@ extension ChannelModel {
         updateRole(to: record, into: &effects)
         updateConnection(before, to: record, into: &effects)
         guard let after = participants[id] else { return }
-        announceTracks(of: id, changedFrom: before.tracks, into: &effects)
+        announceTracks(of: id, changedFrom: before, into: &effects)
+        if after.quality != before.quality { tellOthersOfQuality(of: after, into: &effects) }
         if after.isLive, after.isSource(otherThan: before) { updateSlots(thatPlay: after, into: &effects) }
         for mid in record.speaking.symmetricDifference(before.speaking) {
             speechChanged(of: id, in: mid, isSpeaking: record.speaking.contains(mid), into: &effects)

@@ -74,7 +74,7 @@ extension ChannelModel {
         if !hasEventReader { participants[id]?.receivesNotifications = false }
         var effects: [Effect] = []
         // A new connection that takes a place may publish other tracks.
-        announceTracks(of: id, changedFrom: participant.tracks, into: &effects)
+        announceTracks(of: id, changedFrom: participant, into: &effects)
         if participant.role.watches {
             state.activeViewerCount += 1
             viewers[id]?.isActive = true
@@ -132,6 +132,7 @@ extension ChannelModel {
         }
         announceCreated(participant, others: others, into: &effects)
         tellOfChannel(participant, into: &effects)
+        reportMedia(of: id, into: &effects)
         if participant.quality != .unknown { tellOfQuality(of: participant, into: &effects) }
         notifyBlockedTracks(to: participant, into: &effects)
         notifyRefusedCodecs(to: participant, into: &effects)
@@ -242,6 +243,8 @@ extension ChannelModel {
             updatePublication(of: id, mid: mid, codec: codec, isActive: true, into: &effects)
         case .trackPaused(let mid):
             updatePublication(of: id, mid: mid, codec: nil, isActive: false, into: &effects)
+        case .silenceChanged(let isSilent):
+            silenceChanged(of: id, isSilent: isSilent, into: &effects)
         case .speech(let mid, let isSpeaking):
             speechChanged(of: id, in: mid, isSpeaking: isSpeaking, into: &effects)
         case .layerSwitched(let slot, let current, let previous, let isRequested):
@@ -281,6 +284,7 @@ extension ChannelModel {
         guard publication != participant.negotiatedPublications[index] else { return }
         participants[id]?.negotiatedPublications[index] = publication
         guard participant.role.publishes else { return }
+        announceFlow(since: participant, into: &effects)
         changed(into: &effects)
     }
 }

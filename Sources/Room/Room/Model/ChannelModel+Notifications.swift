@@ -78,8 +78,7 @@ extension ChannelModel {
     /// Reports to operators that a participant lost its connection, or is back.
     func reportInterruption(of participant: Participant, into effects: inout [Effect]) {
         guard let report = report(on: participant) else { return }
-        let isInterrupted = participant.resumption?.interruption != nil
-        effects.append(.report(isInterrupted ? .connectionInterrupted(report) : .connectionResumed(report)))
+        effects.append(.report(participant.isInterrupted ? .connectionInterrupted(report) : .connectionResumed(report)))
     }
 
     /// - Parameter isPrivate: whether only the participant itself is notified.
@@ -178,6 +177,7 @@ extension ChannelModel {
             return
         }
         effects.append(.report(.setupAdvanced(report)))
+        reportMedia(of: id, into: &effects)
     }
 
     /// The quality of a participant's network has another level.
@@ -186,7 +186,19 @@ extension ChannelModel {
         participants[id]?.quality = quality
         guard let participant = participants[id], participant.isConnected else { return }
         tellOfQuality(of: participant, into: &effects)
+        tellOthersOfQuality(of: participant, into: &effects)
         if let report = report(on: participant) { effects.append(.report(.qualityChanged(report))) }
+    }
+
+    /// The most publishers times members that are told of their networks: each may have another level every two seconds.
+    static let qualityDeliveriesMax = 2_500
+
+    /// Others are told of the networks of publishers, where that are not too many messages.
+    mutating func tellOthersOfQuality(of participant: Participant, into effects: inout [Effect]) {
+        guard participant.isAnnounced, participant.isLive else { return }
+        let observers = observers(of: participant)
+        guard !observers.isEmpty, observers.count * state.live.count <= Self.qualityDeliveriesMax else { return }
+        effects.append(.notify(.othersQuality(participant.member, participant.quality), to: observers))
     }
 
     /// The quality of a connected participant's network; `nil` before it is known.
@@ -274,7 +286,7 @@ extension ChannelModel {
         }
     }
 
-    private func report(on participant: Participant) -> ConnectionReport? {
+    func report(on participant: Participant) -> ConnectionReport? {
         connection(participant).map { connection in
             ConnectionReport(
                 connection: connection,

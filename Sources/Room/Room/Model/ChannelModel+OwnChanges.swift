@@ -67,7 +67,7 @@ extension ChannelModel {
     /// Tells others of what a member muted, if they did not know it.
     mutating func announceOwnState(since before: Participant, into effects: inout [Effect]) {
         guard let after = participants[before.id] else { return }
-        announceTracks(of: before.id, changedFrom: before.tracks, into: &effects)
+        announceTracks(of: before.id, changedFrom: before, into: &effects)
         if after.muted != before.muted { changed(into: &effects) }
     }
 

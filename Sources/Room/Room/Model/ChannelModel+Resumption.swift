@@ -36,8 +36,23 @@ extension ChannelModel {
         case .signalingLost: return .signaling
         case .pongTimedOut: return .pongs
         case .transport(.consentExpired): return .transport
+        // A client that leaves says so before it closes DTLS.
+        case .transport(.closedByPeer): return .closed
         default: return nil
         }
+    }
+
+    /// Nothing comes of a publisher any more, or something comes again. Its connection ends later, when its consent expires.
+    mutating func silenceChanged(of id: ParticipantID, isSilent: Bool, into effects: inout [Effect]) {
+        guard let before = participants[id], before.isLive, before.isSilent != isSilent, !isInterrupted(id) else {
+            return
+        }
+        participants[id]?.isSilent = isSilent
+        guard let participant = participants[id] else { return }
+        reportInterruption(of: participant, into: &effects)
+        let content = isSilent ? Notification.Content.interrupted(participant.member) : .resumed(participant.member)
+        announceInterruption(of: participant, content, into: &effects)
+        changed(into: &effects)
     }
 
     /// Interrupts a participant instead of ending it, if it keeps its place.
@@ -71,6 +86,7 @@ extension ChannelModel {
         after.decodedVideo = nil
         after.isActive = false
         after.isTransportUp = false
+        after.isSilent = false
         after.quality = .disconnected
         let isNew = participant.resumption?.interruption == nil
         if isNew {
@@ -84,7 +100,7 @@ extension ChannelModel {
         }
         participants[id] = after
         viewers[id]?.interrupted()
-        if isNew {
+        if isNew, !participant.isSilent {
             reportInterruption(of: after, into: &effects)
             announceInterruption(of: after, .interrupted(after.member), into: &effects)
         }
@@ -199,22 +215,15 @@ extension ChannelModel {
         for viewer in state.followersOfEveryone { updateSlots(of: viewer, from: participant.id, into: &effects) }
     }
 
-    /// Members with the channel extension know of it, and viewers that follow the participant. To others it stays
-    /// connected.
+    /// All members know of it that get notifications, and viewers that follow the participant.
     mutating func announceInterruption(
         of participant: Participant,
         _ content: Notification.Content,
         into effects: inout [Effect]
     ) {
         guard participant.isAnnounced else { return }
-        var receivers = observers(of: participant).filter { !isInterrupted($0) }
-        // Viewers that follow one publisher get no other notifications. Those of WHEP may read a stream of events.
-        let bundleMembers = bundleMembers(of: participant)
-        let isCurrent = state.live.last == participant.id
-        let followers = [state.followers[participant.id], isCurrent ? state.followersOfCurrent : nil]
-        for viewer in followers.compactMap(\.self).joined() where participants[viewer]?.receivesNotifications == false {
-            if !bundleMembers.contains(viewer), !isInterrupted(viewer) { receivers.append(viewer) }
-        }
+        let receivers = (observers(of: participant) + plainMembers(besides: participant) + followers(of: participant))
+            .filter { !isInterrupted($0) }
         if !receivers.isEmpty { effects.append(.notify(content, to: receivers)) }
     }
 }

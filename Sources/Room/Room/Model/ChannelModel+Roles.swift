@@ -90,6 +90,11 @@ extension ChannelModel {
             effects.append(.notify(.roleChanged(role, by: initiator), to: [id]))
         }
         reportRole(of: id, by: initiator, into: &effects)
+        if role == .audience {
+            participants[id]?.hasPublished = false
+            participants[id]?.isSilent = false
+        }
+        reportMedia(of: id, into: &effects)
         changed(into: &effects)
         return effects
     }

@@ -294,14 +294,28 @@ extension ChannelModel {
         let sender = slot.source.flatMap { participantOfPeer[$0.peer] }
         let publication = sender.flatMap { participants[$0] }?.publications.first { $0.mid == slot.source?.mid }
         let rank = { (rid: RID?) in rid.map { publication?.rids.firstIndex(of: $0) ?? 0 } ?? -1 }
+        let layers = publication?.rids ?? []
         let layerSwitch = Notification.LayerSwitch(
             sender: sender,
             requested: slot.requestedLayer,
+            layers: layers,
+            permitted: slot.requestedLayer.permitted(of: layers),
             current: current,
             previous: previous,
             isHigher: rank(current) > rank(previous),
             trigger: wasRequested ? .receiver : .sender
         )
         effects.append(.notify(.layerSwitched(layerSwitch), to: [id]))
+    }
+}
+
+extension LayerChoice {
+    /// The layers that may play instead of the chosen one or as it, of those of a sender, the lowest first.
+    fileprivate func permitted(of layers: [RID]) -> [RID] {
+        switch self {
+        case .nothing: []
+        case .richest: layers
+        case .level(let rank): Array(layers.prefix(max(rank, 0) &+ 1))
+        }
     }
 }

@@ -20,7 +20,7 @@ extension ChannelModel {
         let observers = observers(of: participant)
         guard !observers.isEmpty else { return }
         if isFirst { effects.append(.notify(.userOnline(participant.channelUser), to: observers)) }
-        if participant.tracks.isPublishing {
+        if !participant.publications.isEmpty {
             effects.append(.notify(.tracksChanged(participant.tracks), to: observers))
         }
     }
@@ -41,27 +41,65 @@ extension ChannelModel {
         guard !observers.isEmpty else { return }
         if isLast {
             effects.append(.notify(.userOffline(user, departure), to: observers))
-        } else if participant.tracks.isPublishing {
+        } else if !participant.publications.isEmpty {
             effects.append(.notify(.tracksChanged(participant.tracks.stopped), to: observers))
         }
     }
 
-    /// Announces the tracks of a participant if they differ from `before`.
+    /// Announces the tracks of a participant if they differ from those before. Members that do not know the channel extension are not
+    /// told of the first packets: they know from the announcement that the participant publishes.
     mutating func announceTracks(
         of id: ParticipantID,
-        changedFrom before: PublishedTracks,
+        changedFrom before: Participant,
         into effects: inout [Effect]
     ) {
-        guard let participant = participants[id], participant.isAnnounced, participant.tracks != before,
-            participant.tracks.isPublishing || before.isPublishing
+        guard let participant = participants[id], participant.isAnnounced, participant.tracks != before.tracks,
+            !participant.publications.isEmpty || !before.publications.isEmpty
         else { return }
-        let observers = observers(of: participant)
-        if !observers.isEmpty { effects.append(.notify(.tracksChanged(participant.tracks), to: observers)) }
+        var receivers = observers(of: participant)
+        let isFirst = participant.flowing != before.flowing && participant.flowChanges(since: before).isEmpty
+        if !isFirst { receivers += plainMembers(besides: participant) + followers(of: participant) }
+        if !receivers.isEmpty { effects.append(.notify(.tracksChanged(participant.tracks), to: receivers)) }
+    }
+
+    /// The members that get notifications and do not know the channel extension, except a participant's bundle.
+    mutating func plainMembers(besides participant: Participant) -> [ParticipantID] {
+        let bundleMembers = bundleMembers(of: participant)
+        workDone += state.notified.count
+        return state.notified.filter { participants[$0]?.terms.options == nil && !bundleMembers.contains($0) }
+    }
+
+    /// The viewers that follow a participant and get no notifications: those of WHEP may read a stream of events.
+    func followers(of participant: Participant) -> [ParticipantID] {
+        let bundleMembers = bundleMembers(of: participant)
+        let isCurrent = state.live.last == participant.id
+        let followers = [state.followers[participant.id], isCurrent ? state.followersOfCurrent : nil]
+        return followers.compactMap(\.self).joined().filter { viewer in
+            participants[viewer]?.receivesNotifications == false && !bundleMembers.contains(viewer)
+        }
     }
 
     /// What a newcomer that knows the channel extension is told of its channel.
     mutating func tellOfChannel(_ newcomer: Participant, into effects: inout [Effect]) {
         guard newcomer.terms.options != nil, newcomer.receivesNotifications else { return }
+        effects.append(.notify(.channelJoined(joinedChannel(newcomer)), to: [newcomer.id]))
+        for kind in MediaKind.allCases where newcomer.mutedByOperator.contains(kind) {
+            effects.append(.notify(.muted(kind, isMuted: true, by: .operator), to: [newcomer.id]))
+        }
+    }
+
+    /// What a connected member is told of its channel when it asks. The list costs as much as a change that is announced, and counts
+    /// as one of the member's changes.
+    ///
+    /// - Throws: ``RoomError/participantUnknown``, ``RoomError/changesTooFrequent``.
+    mutating func joinedChannel(asToldTo id: ParticipantID) throws(RoomError) -> (JoinedChannel, [Effect]) {
+        guard let participant = participants[id], participant.isConnected else { throw .participantUnknown }
+        var effects: [Effect] = []
+        try takeChange(of: id, into: &effects)
+        return (joinedChannel(participant), effects)
+    }
+
+    private mutating func joinedChannel(_ newcomer: Participant) -> JoinedChannel {
         var positions: [String: Int] = [:]
         var groups: [[Participant]] = []
         workDone += state.connected.count
@@ -76,19 +114,17 @@ extension ChannelModel {
                 groups.append([participant])
             }
         }
-        let joined = JoinedChannel(
+        return JoinedChannel(
             user: newcomer.member.clientID,
             connection: newcomer.id,
             profile: profile,
             role: newcomer.channelRole,
             resumeToken: resumeToken(of: newcomer.id),
             graceSeconds: newcomer.resumption == nil ? 0 : Int(graceSeconds),
+            elapsedMilliseconds: newcomer.peer == newcomer.firstPeer
+                ? newcomer.elapsedMilliseconds(at: newcomer.connectedAt) : nil,
             users: groups.compactMap(Self.user)
         )
-        effects.append(.notify(.channelJoined(joined), to: [newcomer.id]))
-        for kind in MediaKind.allCases where newcomer.mutedByOperator.contains(kind) {
-            effects.append(.notify(.muted(kind, isMuted: true, by: .operator), to: [newcomer.id]))
-        }
     }
 
     /// - Parameter connections: of one user, in the order of joining.
@@ -99,8 +135,9 @@ extension ChannelModel {
             connections: connections.map { connection in
                 JoinedChannel.Connection(
                     tracks: connection.tracks,
-                    isInterrupted: connection.resumption?.interruption != nil,
-                    notifyMetadataJSON: connection.member.metadataJSON
+                    isInterrupted: connection.isInterrupted,
+                    notifyMetadataJSON: connection.member.metadataJSON,
+                    quality: connection.quality
                 )
             }
         )
@@ -126,8 +163,8 @@ extension Participant {
             user: member.clientID,
             connection: id,
             source: terms.options?.source ?? .camera,
-            audio: publications.contains { $0.kind == .audio },
-            video: publications.contains { $0.kind == .video },
+            audio: flowing.contains(.audio),
+            video: flowing.contains(.video),
             isAudioMuted: muted.contains(.audio),
             isVideoMuted: muted.contains(.video)
         )
@@ -135,8 +172,6 @@ extension Participant {
 }
 
 extension PublishedTracks {
-    fileprivate var isPublishing: Bool { audio || video }
-
     /// The connection with nothing published.
     fileprivate var stopped: Self {
         Self(
@@ -146,7 +181,8 @@ extension PublishedTracks {
             audio: false,
             video: false,
             isAudioMuted: isAudioMuted,
-            isVideoMuted: isVideoMuted
+            isVideoMuted: isVideoMuted,
+            hasEnded: true
         )
     }
 }

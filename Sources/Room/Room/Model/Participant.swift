@@ -48,6 +48,12 @@ struct Participant: Sendable, Codable {
     var decodedVideo: Set<CodecName>?
     /// Whether others were notified of it.
     var isAnnounced = false
+    /// Whether it was reported that its media comes, since it is connected and publishes.
+    var hasPublished = false
+    /// Whether it was reported that a picture of it came.
+    var hasShown = false
+    /// Whether nothing of it comes any more, although its connection has not ended. See ``PeerEvent/silenceChanged(isSilent:)``.
+    var isSilent = false
     /// What it muted last. Others may not know it yet: see ``known``.
     var mutedByItself: Set<MediaKind> = []
     var mutedByOperator: Set<MediaKind> = []
@@ -200,11 +206,21 @@ struct Participant: Sendable, Codable {
     }
 
     var role: Role { member.role }
+    /// Whether others are told that it is interrupted.
+    var isInterrupted: Bool { isSilent || resumption?.interruption != nil }
     var isConnected: Bool { connectedAt != nil }
     /// Whether it publishes, and its transport is up.
     var isLive: Bool { isConnected && role.publishes }
     /// The tracks that it publishes.
     var publications: [Publication] { role.publishes ? negotiatedPublications : [] }
+    /// The kinds of which packets come.
+    var flowing: Set<MediaKind> { Set(publications.filter(\.isActive).map(\.kind)) }
+    /// The kinds of which packets have come.
+    private var begun: Set<MediaKind> { Set(publications.filter { $0.codec != nil }.map(\.kind)) }
+    /// The kinds of `before` that stopped, or came again since.
+    func flowChanges(since before: Self) -> Set<MediaKind> {
+        flowing.symmetricDifference(before.flowing).intersection(before.begun)
+    }
     /// The kinds that it or an operator muted, as others know it.
     var muted: Set<MediaKind> { known.muted.union(mutedByOperator) }
 
@@ -252,6 +268,8 @@ struct Participant: Sendable, Codable {
             expiry: expiry,
             app: terms.app,
             quality: quality,
+            hasPublished: hasPublished,
+            isSilent: isSilent,
             setup: setup
         )
     }

@@ -352,6 +352,8 @@ extension Viewer {
             let layerSwitch = Notification.LayerSwitch(
                 sender: source.id,
                 requested: .nothing,
+                layers: publication?.rids ?? [],
+                permitted: [],
                 current: nil,
                 previous: slot.rid,
                 isHigher: false,

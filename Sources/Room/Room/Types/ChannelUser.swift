@@ -1,5 +1,5 @@
 package import ChannelTypes
-import MediaTypes
+package import MediaTypes
 
 // Users: the members of a channel with one client identifier. A user's camera and screen are two connections.
 
@@ -38,12 +38,14 @@ package struct PublishedTracks: Hashable, Sendable {
     package let user: String
     package let connection: ParticipantID
     package let source: VideoSource
-    /// Whether it publishes audio, muted or not.
+    /// Whether packets of its audio come, muted or not.
     package let audio: Bool
     package let video: Bool
     /// Whether it or an operator muted its audio.
     package let isAudioMuted: Bool
     package let isVideoMuted: Bool
+    /// Whether the connection has ended, or is audience now.
+    package var hasEnded = false
 }
 
 /// A user, for other members.
@@ -55,7 +57,7 @@ package struct ChannelUser: Hashable, Sendable {
     package let notifyMetadataJSON: String?
 }
 
-/// What a newcomer is told of its channel.
+/// What a member is told of its channel when it has joined, and when it asks.
 package struct JoinedChannel: Hashable, Sendable {
     /// Another user that was announced, with its connections in the order of joining.
     package struct User: Hashable, Sendable {
@@ -69,6 +71,7 @@ package struct JoinedChannel: Hashable, Sendable {
         package let isInterrupted: Bool
         /// JSON text from the client.
         package let notifyMetadataJSON: String?
+        package let quality: LinkQuality
     }
     /// The newcomer's own client identifier.
     package let user: String
@@ -79,6 +82,8 @@ package struct JoinedChannel: Hashable, Sendable {
     package let resumeToken: String?
     /// How long its place is kept after a loss of its connection, in seconds.
     package let graceSeconds: Int
+    /// From its request to the connection, in milliseconds; `nil` for a connection that took its place again.
+    package let elapsedMilliseconds: Int?
     /// The others in the order of joining.
     package let users: [User]
 }

@@ -81,6 +81,10 @@ package struct Connection: Hashable, Sendable {
     package internal(set) var app: String?
     /// The quality of its network.
     package internal(set) var quality = LinkQuality.unknown
+    /// Whether media has come since it is connected and publishes (``RoomReport/publishingBegan(_:)``).
+    package internal(set) var hasPublished = false
+    /// Whether nothing comes from the publisher any more, although its connection has not ended.
+    package internal(set) var isSilent = false
     /// The phases of its set-up.
     package internal(set) var setup = ConnectionSetup()
     /// When the place of a lost connection ends unless the member is back, in seconds since 1970 UTC; `nil` for a connection
@@ -97,9 +101,11 @@ package struct Connection: Hashable, Sendable {
     }
 
     package var state: State {
-        if placeEndsAt != nil { return .interrupted }
+        if placeEndsAt != nil || isSilent { return .interrupted }
         return connectedAt == nil ? .connecting : .connected
     }
+    /// The kinds of media that come from it.
+    package var flowing: Set<MediaKind> { Set(publications.filter(\.isActive).map(\.kind)) }
     /// Whether its transport has come up, also when it was lost afterwards.
     package var isConnected: Bool { connectedAt != nil }
 }
@@ -113,6 +119,11 @@ package struct ConnectionReport: Hashable, Sendable {
     package let counts: ChannelCounts
     /// The time of the event in nanoseconds since 1970 UTC.
     package let unixNanoseconds: Int64
+    /// From the client's request to the event, in milliseconds.
+    package var elapsedMilliseconds: Int {
+        let (passed, overflows) = unixNanoseconds.subtractingReportingOverflow(connection.createdAt)
+        return overflows ? 0 : Int((max(passed, 0) &+ connection.setup.waitedNanoseconds) / 1_000_000)
+    }
     /// How long it has been connected, in whole minutes.
     package var minutes: Int { Int(duration.components.seconds / 60) }
 }
@@ -130,6 +141,12 @@ package enum RoomReport: Hashable, Sendable {
     case qualityChanged(ConnectionReport)
     /// The set-up of a connected member's media has come further.
     case setupAdvanced(ConnectionReport)
+    /// The first packet of a connected publisher came, or of a member that became host.
+    case publishingBegan(ConnectionReport)
+    /// A kind of media that came from a connected publisher comes no more, or comes again.
+    case flowChanged(ConnectionReport)
+    /// The first key frame of a connected publisher's video came.
+    case firstFrameReceived(ConnectionReport)
     /// A connected member became host or audience.
     case roleChanged(ConnectionReport, by: Initiator.Kind)
     /// A connected member lost its connection and keeps its place.

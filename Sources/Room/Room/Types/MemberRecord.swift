@@ -66,7 +66,7 @@ extension MemberRecord {
         connectedAt = participant.connectedAt?.unixNanoseconds
         liveNumber = participant.liveNumber
         isActive = participant.isActive
-        isInterrupted = participant.resumption?.interruption != nil
+        isInterrupted = participant.isInterrupted
         publications = participant.negotiatedPublications
         mutedByItself = participant.known.muted
         mutedByOperator = participant.mutedByOperator

@@ -23,6 +23,8 @@ package final class Notification: Sendable {
         case networkStatus(unstableLevel: Int)
         /// The quality of the receiver's own network has another level.
         case networkQuality(LinkQuality)
+        /// The quality of a publisher's network has another level.
+        case othersQuality(Member, LinkQuality)
         /// The receiver cannot decode a sender's codec, so the track is not forwarded to it.
         case codecUnsupported(CodecName, source: ParticipantID, destination: ParticipantID)
         /// The receiver's own ICE connection state changed.
@@ -39,8 +41,10 @@ package final class Notification: Sendable {
         case userOnline(ChannelUser)
         /// The last announced connection of a user is gone.
         case userOffline(String, Departure)
-        /// A connection publishes other tracks, or one of them was muted or unmuted.
+        /// Media of a connection begins or stops to come, or was muted or unmuted.
         case tracksChanged(PublishedTracks)
+        /// The first key frame of a connection's video came, so many milliseconds after the connection asked to join.
+        case firstFrame(Member, elapsedMilliseconds: Int)
         /// The receiver's own role changed.
         case roleChanged(ChannelRole, by: Initiator.Kind)
         /// An operator muted or unmuted the receiver.
@@ -57,6 +61,9 @@ package final class Notification: Sendable {
         package let sender: ParticipantID?
         /// The requested layer.
         package let requested: LayerChoice
+        /// The sender's layers, the lowest first, and those of them that the node may choose for the receiver.
+        package let layers: [RID]
+        package let permitted: [RID]
         /// `nil` when nothing is sent.
         package let current: RID?
         package let previous: RID?

@@ -12,9 +12,12 @@ export class Call extends EventTarget {
   readonly media: 'direct' | 'server';
   readonly peerConnection: RTCPeerConnection | null;
   replaceTrack(kind: 'audio' | 'video', track: MediaStreamTrack | null): Promise<void>;
+  /** Presents a new token before the first one expires; resolves with its end in seconds since 1970, `null` without one. */
+  refreshAuthInfo(token: string): Promise<number | null>;
   leave(): void;
 
   addEventListener(type: 'status', listener: (event: CustomEvent<{ status: CallStatus; text: string }>) => void): void;
+  addEventListener(type: 'authInfoWillExpire', listener: (event: CustomEvent<{ expiresAt: number }>) => void): void;
   addEventListener(type: 'stream', listener: (event: CustomEvent<{ stream: MediaStream | null }>) => void): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null): void;
 }

@@ -16,7 +16,8 @@ const accessReasons = /denied|unauthor|auth|token/i;
 
 /**
  * A call of two. Its events are `CustomEvent`s: `status` {status, text}, with status `connecting`, `waiting` (alone),
- * `connected`, `disconnected` and `ended`; and `stream` {stream}, the other's picture and sound, or `null`.
+ * `connected`, `disconnected` and `ended`; `stream` {stream}, the other's picture and sound, or `null`; and `authInfoWillExpire`
+ * {expiresAt}, in seconds since 1970, 30 s before the token expires and the call ends.
  */
 export class Call extends EventTarget {
   #options;
@@ -27,6 +28,7 @@ export class Call extends EventTarget {
   #attempt = 0;
   #isOver = false;
   #timer;
+  #refreshes = [];
 
   /** `url`: the node's `/relay`; `room`; `token`; `tracks`: what to send; `media`: `server` to ask for media through the node. */
   constructor({ url, room, token, tracks = [], media }) {
@@ -61,7 +63,7 @@ export class Call extends EventTarget {
       wasOpen = true;
       this.#send({ type: 'register', roomId: room, clientId, signalingKey: token || undefined,
         authnMetadata: token ? { access_token: token } : undefined, ayameClient: 'Nagare JavaScript module 1', media,
-        environment: navigator.userAgent });
+        refresh: true, environment: navigator.userAgent });
     };
     socket.onmessage = ({ data }) => {
       const message = JSON.parse(data);
@@ -119,6 +121,9 @@ export class Call extends EventTarget {
         if (!message.ice?.candidate) return;
         this.#pending.push(message.ice);
         return this.#flush();
+      case 'expiring':
+        return void this.dispatchEvent(new CustomEvent('authInfoWillExpire', { detail: { expiresAt: message.expiresAt } }));
+      case 'refreshed': return this.#refreshes.shift()?.(message);
       case 'ping': return this.#send({ type: 'pong' });
       default:
     }
@@ -184,8 +189,23 @@ export class Call extends EventTarget {
     await transceiver?.sender.replaceTrack(track);
   }
 
+  /** Presents a new token, so that the call goes on beyond the end of the first one. Its end, in seconds since 1970, or `null`. */
+  async refreshAuthInfo(token) {
+    if (this.status === 'ended' || this.#socket?.readyState !== WebSocket.OPEN) {
+      throw new NagareError('NOT-CONNECTED', 'There is no connection to the server now.');
+    }
+    if (this.#refreshes.length > 0) throw new NagareError('REQUESTS-FULL', 'Another token is being checked; wait for its result.');
+    const answered = new Promise((resolve) => { this.#refreshes.push(resolve); });
+    this.#send({ type: 'refresh', signalingKey: token, authnMetadata: { access_token: token } });
+    const { expiresAt = null, reason } = await answered;
+    if (reason) throw new NagareError('TOKEN-INVALID', reason, 0x02010205);
+    this.#options.token = token;
+    return expiresAt;
+  }
+
   #drop() {
     clearTimeout(this.#timer);
+    for (const resolve of this.#refreshes.splice(0)) resolve({ reason: 'The connection was lost.' });
     const [socket, peer] = [this.#socket, this.#peer];
     this.#socket = this.#peer = null;
     this.#pending = [];

@@ -331,6 +331,7 @@ export class Channel extends EventTarget {
       this.networkQuality = { uplink, downlink };
       this.#emit('networkQuality', { uplink, downlink });
     },
+    'user.network_quality': (message) => this.#others.qualityChanged(message),
     'token.expiring': ({ expires_at: expiresAt }) => this.#emit('authInfoWillExpire', { expiresAt }),
     'codec.unsupported': (message) => this.#emit('codecUnsupported', { kind: message.kind, codec: message.codec_type,
       connection: this.#others.connection(message.source_connection_id), text: message.message }),

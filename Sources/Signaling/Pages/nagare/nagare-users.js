@@ -5,7 +5,7 @@ export class RemoteConnection {
   constructor(id, user) {
     Object.assign(this, {
       id, user, source: 'camera', audio: false, video: false, audioMuted: false, videoMuted: false, metadata: undefined,
-      stream: new MediaStream(), receivers: {},
+      stream: new MediaStream(), receivers: {}, networkQuality: { uplink: 0, downlink: 0 },
     });
   }
 
@@ -73,7 +73,10 @@ export class UserList {
       new Set(others.map((one) => one.user_id)));
     for (const one of others) {
       this.online(one);
-      for (const each of one.connections ?? []) this.trackChanged({ user_id: one.user_id, ...each });
+      for (const each of one.connections ?? []) {
+        this.trackChanged({ user_id: one.user_id, ...each });
+        this.qualityChanged(each);
+      }
       this.interrupt(one.user_id, (one.connections ?? []).some((each) => each.interrupted));
     }
     this.#attach();
@@ -117,6 +120,7 @@ export class UserList {
   }
 
   trackChanged(message) {
+    if (message.ended) return this.connectionDestroyed(message.connection_id);
     const user = this.#users.get(message.user_id) ?? this.online({ user_id: message.user_id });
     if (!user) return;
     let connection = user.connection(message.connection_id);
@@ -129,6 +133,14 @@ export class UserList {
       videoMuted: Boolean(videoMuted), metadata: metadata ?? connection.metadata });
     this.#attach();
     this.#emit('trackChanged', { user, connection });
+  }
+
+  /** The quality of the network of another user's connection. */
+  qualityChanged({ connection_id: id, uplink = 0, downlink = 0 }) {
+    const connection = this.connection(id);
+    if (!connection) return;
+    connection.networkQuality = { uplink, downlink };
+    this.#emit('userNetworkQuality', { user: connection.user, connection, uplink, downlink });
   }
 
   /** The connections that Sora's own notification announces: a new one, and those that were there before. */
@@ -179,10 +191,6 @@ export class UserList {
   #attach() {
     if (this.isExtended === null) return;
     for (const user of this.all) {
-      // A connection whose tracks and announcements are gone has ended.
-      if (this.isExtended) {
-        user.connections = user.connections.filter((one) => one.audio || one.video || this.#remote.has(one.id));
-      }
       for (const connection of user.connections) this.#attachTo(connection, this.#remote.get(connection.id) ?? {});
     }
   }

@@ -66,11 +66,14 @@ export class RemoteConnection {
   readonly id: string;
   readonly user: User;
   readonly source: Source;
+  /** Whether audio comes at present, muted or not. */
   readonly audio: boolean;
   readonly video: boolean;
   readonly audioMuted: boolean;
   readonly videoMuted: boolean;
   readonly metadata: unknown;
+  /** Of the other's own network. */
+  readonly networkQuality: { uplink: Quality; downlink: Quality };
   /** Always the same object; its tracks come and go. */
   readonly stream: MediaStream;
   readonly receivers: { audio?: RTCRtpReceiver; video?: RTCRtpReceiver };
@@ -106,6 +109,7 @@ export interface ChannelEvents {
   trackChanged: { user: User; connection: RemoteConnection };
   localTrackChanged: { kind: Kind; source: Source; track: MediaStreamTrack | null; muted: boolean };
   networkQuality: { uplink: Quality; downlink: Quality };
+  userNetworkQuality: { user: User; connection: RemoteConnection; uplink: Quality; downlink: Quality };
   roleChanged: { role: Role; by: 'self' | 'operator' };
   muted: { kind: Kind; muted: boolean; by: 'operator' };
   codecUnsupported: { kind: Kind; codec: string; connection: RemoteConnection | null; text: string };

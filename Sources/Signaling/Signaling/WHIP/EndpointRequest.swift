@@ -2,6 +2,7 @@ import Access
 import Base
 import ChannelTypes
 import HTTPTypes
+import JSON
 import MediaTypes
 import Negotiation
 import Room
@@ -31,7 +32,10 @@ enum EndpointRequest: Sendable {
     /// Adds what the request says to `join`.
     func apply(to join: inout JoinRequest) {
         switch self {
-        case .publish(let displayName): join.displayName = displayName
+        case .publish(let displayName):
+            join.displayName = displayName
+            // Where Sora's clients have a name for people, so that members of every protocol see it.
+            join.notifyMetadataJSON = displayName.map { JSONValue.object(["name": .string($0)]).text }
         case .watch(let following, let height):
             join.following = following
             join.videoHeight = height

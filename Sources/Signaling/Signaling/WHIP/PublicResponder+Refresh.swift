@@ -46,7 +46,7 @@ extension PublicResponder {
         case .allowed(let grants):
             // A token that names no user owns the session itself, and expires: the new one takes the session over.
             let id = session.participant
-            try await directory.perform(.extendAccess(of: id, until: grants.permissions.expiry), by: id)
+            try await directory.extendAccess(of: connection, by: grants.permissions)
             if let owner = credential?.ownerProof { await directory.replaceOwner(of: id, by: owner) }
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .denied(let reason):

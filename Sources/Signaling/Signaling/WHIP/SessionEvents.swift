@@ -40,6 +40,15 @@ struct SessionEvents {
             case .accessExpires(let second): text("token.expiring", ["expires_at": .integer(second)])
             case .interrupted(let member): text("interrupted", member.reference)
             case .resumed(let member): text("resumed", member.reference)
+            case .tracksChanged(let tracks):
+                text(
+                    "track.changed",
+                    [
+                        "user_id": .string(tracks.user), "connection_id": .string(tracks.connection.value),
+                        "audio": .bool(tracks.audio), "video": .bool(tracks.video),
+                        "audio_muted": .bool(tracks.isAudioMuted), "video_muted": .bool(tracks.isVideoMuted),
+                    ]
+                )
             case .networkQuality(let quality):
                 text(
                     "network.quality",

@@ -154,7 +154,10 @@ package final class SignalingStatistics: Sendable {
                 }
                 counts.successfulClients[Client(report.connection.agent), default: 0] += 1
             case .connectionUpdated: counts.connectionsUpdated += 1
-            case .roleChanged, .qualityChanged, .setupAdvanced, .connectionInterrupted, .connectionResumed: break
+            case .roleChanged, .qualityChanged, .setupAdvanced, .connectionInterrupted, .connectionResumed,
+                .publishingBegan,
+                .flowChanged, .firstFrameReceived:
+                break
             case .connectionDestroyed(let report, _):
                 counts.connectionsDestroyed += 1
                 counts.duration += report.duration

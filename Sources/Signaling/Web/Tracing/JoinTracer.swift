@@ -80,7 +80,7 @@ package final class JoinTracer: Sendable {
             _ = trace.advanced(report.connection)
             trace.failed(reason.name, kind: reason.name)
         case .sessionCreated, .sessionDestroyed, .connectionUpdated, .qualityChanged, .roleChanged: break
-        case .connectionInterrupted: break
+        case .connectionInterrupted, .publishingBegan, .flowChanged, .firstFrameReceived: break
         }
     }
 

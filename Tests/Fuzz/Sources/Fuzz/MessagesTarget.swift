@@ -12,7 +12,7 @@ import Wire
 func fuzzSora(_ bytes: RawSpan) {
     var input = FuzzInput(bytes)
     if input.flag() {
-        let permitted = input.flag() ? SoraRPC.Method.allCases : [.requestSimulcastRID]
+        let permitted = input.flag() ? SoraRPC.Method.allCases : [.sora(.requestSimulcastRID)]
         check(SoraRPC.request(input.rest(), permitted: permitted, from: Sample.caller), permitted)
         return
     }
@@ -58,7 +58,7 @@ private func check(_ request: ChannelRequest, _ permitted: [SoraRPC.Method]) {
     switch request.method {
     case .failure(let failure): require(!failure.message.isEmpty, "a failure has a sentence")
     case .success(.putMetadata(let change, _)):
-        require(permitted.contains(.putMetadata), "the method is permitted")
+        require(permitted.contains(.sora(.putMetadata)), "the method is permitted")
         for present in [nil, "{\"a\":1}", "[]"] {
             guard let metadata = try? change.applied(to: present) else { continue }
             require(metadata.bytes.count <= SoraConnect.notifyMetadataBytesMax, "metadata is bounded")
@@ -136,7 +136,10 @@ func fuzzAyame(_ bytes: RawSpan) {
         guard case .register(let registration) = message else { return }
         require((1...255).contains(registration.clientID?.utf8.count ?? 1), "a client ID is bounded")
         require(!(registration.clientID ?? "").unicodeScalars.contains(where: \.isControl), "it can be printed")
-        require((registration.signalingKey?.utf8.count ?? 0) <= AyameRegistration.keyBytesMax, "keys are bounded")
+        require(
+            (registration.credentials.signalingKey?.utf8.count ?? 0) <= AyameCredentials.keyBytesMax,
+            "keys are bounded"
+        )
         require(registration.agent.name == registration.client ?? "", "the software is the client's")
     } catch {
         requireSendable(error.close, error.message)
