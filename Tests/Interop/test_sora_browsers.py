@@ -44,6 +44,17 @@ def test_three_chromium_members_see_each_other_and_one_rejoins(
     wait_until(lambda: newcomer.sample()["pushed"] == {"hello": ["world", 1]}, "the operator's push message", 5)
 
 
+def test_two_chromium_members_see_each_other_in_h264(open_page: OpenPage, node: Node, channel: str) -> None:
+    members = [
+        BrowserMember(open_page(node.origin), node, channel, "sendrecv", video={"codec_type": "H264"}).connected()
+        for _ in range(2)
+    ]
+    for one, other in (members, members[::-1]):
+        one.sees(other.id)
+    listed = node.operate("20201013.ListChannelConnections", channel_id=channel)
+    assert [one["video_codec_type"] for one in listed] == ["H264", "H264"], listed
+
+
 def test_a_browser_s_three_layers(open_page: OpenPage, join: Join, node: Node, channel: str) -> None:
     sender = BrowserMember(
         open_page(node.origin), node, channel, "sendonly",
