@@ -544,7 +544,9 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
             ]
         case "Access":
             target.dependencies = ["Base", "Wire", "Signatures", "MediaTypes", "JSON", "ChannelTypes"]
-            target.exclude = ["RemoteKeySet.swift", "RemoteKeySet+Page.swift", "SignatureAuthorizer.swift"]
+            target.exclude = [
+                "IgnoredGrants.swift", "RemoteKeySet.swift", "RemoteKeySet+Page.swift", "SignatureAuthorizer.swift",
+            ]
         case "Web":
             target.dependencies = ["Base", "Wire", "MediaTypes", "Metrics", "ChannelTypes", "Room"]
             target.sources = ["Statistics/SignalingStatistics.swift", "WebSocket/WebSocketClose.swift"]

@@ -84,7 +84,7 @@ struct ResumptionTests {
         return (id, effects)
     }
 
-    @Test(arguments: [EndReason.signalingLost, .transport(.consentExpired), .transport(.closedByPeer)])
+    @Test(arguments: [EndReason.signalingLost, .transport(.consentExpired)])
     func `a member that loses its connection keeps its place for the grace time`(reason: EndReason) throws {
         var bench = bench()
         let other = try bench.member(.sendrecv) { $0.options = MemberOptions() }
@@ -103,8 +103,29 @@ struct ResumptionTests {
         #expect(bench.model.isEmpty)
     }
 
+    @Test func `everybody who was told that media stopped is told that it comes again after a resumption`() throws {
+        var bench = bench()
+        let plain = try bench.member(.sendrecv)
+        let id = try member(&bench)
+        func told(_ effects: [ChannelModel.Effect]) -> [Bool] {
+            effects.notifications.filter { $0.to.contains(plain) }
+                .compactMap { if case .tracksChanged(let tracks) = $0.content { tracks.audio } else { nil } }
+        }
+        func isReported(_ effects: [ChannelModel.Effect]) -> Bool {
+            effects.reports.contains { if case .flowChanged = $0 { true } else { false } }
+        }
+        let start = PeerEvent.trackStarted(mid: ModelBench.audio, codec: .opus)
+        #expect(told(bench.model.received(start, from: bench.peers[id]!)).isEmpty)
+        let token = try token(id, bench)
+        _ = bench.model.left(id, reason: .signalingLost)
+        let (again, effects) = try rejoin(&bench, resumable(.sendrecv, token: token))
+        #expect(again == id && told(effects) == [false] && isReported(effects))
+        let back = bench.model.received(start, from: bench.peers[id]!)
+        #expect(told(back) == [true] && isReported(back))
+    }
+
     @Test(arguments: [
-        EndReason.left, .disconnectedByOperator, .tokenExpired, .replaced, .transport(.requested), .tooSlow,
+        EndReason.left, .disconnectedByOperator, .tokenExpired, .replaced, .transport(.closedByPeer), .tooSlow,
     ])
     func `a member that leaves or is ended keeps no place`(reason: EndReason) throws {
         var bench = bench()

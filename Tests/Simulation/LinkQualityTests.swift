@@ -149,7 +149,7 @@ import Wire
         #expect(silences(of: publisher, in: world) == [true, false, true, false, true, false])
     }
 
-    @Test(arguments: [0, 0.3])
+    @Test(arguments: [0, 0.2])
     func `a publisher that sends nothing for minutes answers, and is not silent`(loss: Double) throws {
         let world = try World(seed: 98)
         let publisher = try world.publish()
@@ -159,7 +159,7 @@ import Wire
         let before = world.node.core.counters.consentChecksSent
         world.run(for: .seconds(180))
         #expect(loss > 0 || silences(of: publisher, in: world).isEmpty)
-        #expect(silences(of: publisher, in: world).count <= 6, "three asked in vain are rare")
+        #expect(silences(of: publisher, in: world).count <= 6, "five questions in vain are rare")
         let asked = world.node.core.counters.consentChecksSent - before
         #expect((60...700).contains(asked), "about one a second, and more where they are lost")
         // A client that only receives is not asked.

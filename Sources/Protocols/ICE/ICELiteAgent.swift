@@ -41,8 +41,6 @@ public struct ICELiteAgent: Sendable {
     /// Randomizes the intervals between checks, which are no secret.
     private var jitter: SplitMix64
     public private(set) var counters = ICECounters()
-    /// When the peer last answered a check of ours; `nil` before the first.
-    public private(set) var lastAnsweredAt: Instant?
 
     /// - Parameters:
     ///   - local: what was signaled to the peer; its password authenticates requests.
@@ -199,7 +197,6 @@ public struct ICELiteAgent: Sendable {
         guard message.hasIntegrity else { throw .missingIntegrity }
         guard message.hasValidIntegrity(key: check.key) else { throw .wrongIntegrity }
         checks.remove(check.id)
-        lastAnsweredAt = now
         guard path == phase.selectedPath else {
             counters.checksAnswered &+= 1
             return verify(path, provenAt: check.sentAt, at: now)

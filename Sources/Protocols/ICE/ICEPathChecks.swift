@@ -7,8 +7,8 @@ import Wire
 /// A client that was at an address, and left it, knows none of the identifiers that are sent there afterwards. A check is
 /// answered once.
 struct ICEPathChecks: Sendable {
-    /// Checks that can be answered at a time; a further one takes the place of the oldest. Those for consent are a second
-    /// apart or more, those for verification half a second.
+    /// Checks that can be answered at a time; a further one takes the place of the oldest. Those for consent are a
+    /// quarter of a second apart or more, those for verification half a second.
     static let outstandingMax = 16
     /// Within this time another check to verify the same pair is a retransmission (RFC 8489 §6.2.1), so that a peer that
     /// nominates at a high rate does not crowd out a check whose answer is on its way.

@@ -248,6 +248,8 @@ package actor AyameConnection {
             sending: media?.sentKinds ?? []
         )
         // The client may have left meanwhile, or have presented a token that ends later.
+        if credentials == nil, case .failure = result { session.warningFailed(at: DeadlineTimer.now) }
+        defer { arm() }
         guard case .success(let expiry) = result, let present = place?.permission.grants.permissions.expiry,
             expiry.map({ $0.unixSeconds > present.unixSeconds }) ?? true
         else { return result }
@@ -255,7 +257,6 @@ package actor AyameConnection {
         session.permissionExtended()
         await extendMedia(until: expiry)
         await checkExpiry()
-        arm()
         return result
     }
 
@@ -339,6 +340,9 @@ package actor AyameConnection {
                 return
             }
             media = opened
+            let expiry = place?.permission.grants.permissions.expiry
+            // The permission may have been extended since the offer.
+            if expiry != opened.expiry { await extendMedia(until: expiry) }
             Task { await self.watch(opened.events) }
         }
         await perform(session.answered(opened.map(\.answer)))

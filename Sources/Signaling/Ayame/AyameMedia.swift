@@ -38,6 +38,8 @@ struct AyameMedia: Sendable {
         let events: ParticipantEvents
         /// The latest SDP answer.
         var answer: String
+        /// When the permission ended that it was opened with.
+        let expiry: AccessExpiry?
         /// For further offers.
         var call: AnsweredCall
         /// What the client sends and receives at present.
@@ -120,6 +122,7 @@ struct AyameMedia: Sendable {
                 resource: reservation.resource,
                 events: events,
                 answer: answered.answer,
+                expiry: permission.grants.permissions.expiry,
                 call: call,
                 sentKinds: Set(offer.sentKinds),
                 receivedKinds: Set(offer.receivedKinds)

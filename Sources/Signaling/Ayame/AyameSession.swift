@@ -46,6 +46,9 @@ struct AyameSession {
     /// Messages that may wait in ``Phase/joining(_:)``: a description and its candidates.
     private static let waitingMax = 256
 
+    /// The least time between two warnings.
+    private static let warningInterval = Interval.seconds(5)
+
     /// The time from the warning to the end of the permission.
     private static let warningTime = Interval.seconds(Int(AccessExpiry.tokenWarningSeconds))
 
@@ -65,6 +68,7 @@ struct AyameSession {
     /// When the client is warned of it; `nil` once it is.
     private var warnsAt: Instant?
     private var isWarned = false
+    private var lastWarning: Instant?
     private var isRefreshing = false
     private var lifetimeEndsAt: Instant?
 
@@ -195,7 +199,10 @@ struct AyameSession {
         guard case .joined = phase else { return [] }
         guard interval > .zero else { return endCall(.tokenExpired) }
         expiresAt = Self.instant(now, after: interval)
-        if !isWarned { warnsAt = Self.instant(now, after: interval - min(interval, Self.warningTime)) }
+        if !isWarned {
+            let due = Self.instant(now, after: interval - min(interval, Self.warningTime))
+            warnsAt = lastWarning.map { max(due, $0 + Self.warningInterval) } ?? due
+        }
         return []
     }
 
@@ -204,6 +211,12 @@ struct AyameSession {
         expiresAt = nil
         warnsAt = nil
         isWarned = false
+    }
+
+    /// Nobody decided on a later end, or decided against it: asked again in a moment, as long as there is time.
+    mutating func warningFailed(at now: Instant) {
+        guard expiresAt != nil else { return }
+        warnsAt = now + Self.warningInterval
     }
 
     /// The permission was extended until then, in seconds since 1970, or without an end; or it was not, for a reason.
@@ -297,6 +310,7 @@ struct AyameSession {
         if let warnsAt, now >= warnsAt {
             self.warnsAt = nil
             isWarned = true
+            lastWarning = now
             return [.warn]
         }
         if case .joined = phase, isStandalone { return [] }

@@ -31,16 +31,16 @@ extension SoraServerMessage {
     /// The result of `listMembers`.
     static func members(_ channel: JoinedChannel) -> String {
         var result = JSONObjectWriter()
-        add(channel, to: &result)
+        add(channel, withResumeToken: false, to: &result)
         return result.text
     }
 
-    private static func add(_ joined: JoinedChannel, to message: inout JSONObjectWriter) {
+    private static func add(_ joined: JoinedChannel, withResumeToken: Bool = true, to message: inout JSONObjectWriter) {
         message.add("user_id", joined.user)
         message.add("connection_id", joined.connection.value)
         message.add("profile", joined.profile.rawValue)
         message.add("role", joined.role.rawValue)
-        message.add("resume_token", ifPresent: joined.resumeToken.map(jsonString))
+        if withResumeToken { message.add("resume_token", ifPresent: joined.resumeToken.map(jsonString)) }
         message.add("grace", joined.graceSeconds)
         message.add("elapsed", ifPresent: joined.elapsedMilliseconds.map { String($0) })
         var bytes = 0

@@ -29,6 +29,6 @@ extension ChannelDirectory {
 
 extension Connection {
     fileprivate func isPermitted(by permissions: Permissions) -> Bool {
-        permissions.permits(AccessRole(member.role)) && publications.allSatisfy { permissions.permits($0.kind) }
+        permissions.permits(AccessRole(negotiatedRole)) && publications.allSatisfy { permissions.permits($0.kind) }
     }
 }

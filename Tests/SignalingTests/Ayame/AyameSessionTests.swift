@@ -251,6 +251,17 @@ private struct Client {
         let later = client.pass(.seconds(49))
         client.receive(#"{"type":"pong"}"#)
         #expect(later.count { Client.isWarning($0) } == 1 && !later.contains { Client.isCheck($0) })
+        // Nobody decided: it is asked again in a moment.
+        client.session.warningFailed(at: client.now)
+        #expect(!client.pass(.milliseconds(999)).contains { Client.isWarning($0) || Client.isCheck($0) })
+        client.session.permissionExtended()
+        // A permission that is extended for a few seconds at a time is no reason to ask at any rate.
+        for _ in 0..<3 {
+            _ = client.session.expires(in: .seconds(20), at: client.now)
+            #expect(client.pass(.seconds(5)).count { Client.isWarning($0) } <= 1)
+            client.session.permissionExtended()
+        }
+        client.receive(#"{"type":"pong"}"#)
         client.session.permissionExtended()
         #expect(!client.pass(.seconds(50)).contains { Client.isCheck($0) || Client.isWarning($0) }, "it has no end now")
     }

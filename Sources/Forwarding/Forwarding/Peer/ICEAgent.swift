@@ -23,14 +23,6 @@ package enum ICEAgent {
         }
     }
 
-    /// When the peer last answered a check of a lite agent; `nil` before.
-    var lastAnsweredAt: Instant? {
-        switch self {
-        case .lite(let agent): agent.lastAnsweredAt
-        case .controlling: nil
-        }
-    }
-
     /// Sends a check of a lite agent over the selected pair.
     mutating func ask(at now: Instant, into batch: DatagramBatch) {
         guard case .lite(var agent) = self else { return }

@@ -85,7 +85,7 @@ extension Peer {
     }
 
     /// When anything of the peer arrived last: a connectivity check or media. `nil` without a selected pair.
-    var lastHeardAt: Instant? {
+    private var lastHeardAt: Instant? {
         transport.lastCheckedAt.map { streams.reduce($0) { max($0, $1.lastPacketAt) } }
     }
 

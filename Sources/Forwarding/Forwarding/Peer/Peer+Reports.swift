@@ -30,10 +30,12 @@ extension Peer {
 
     /// Tells of a publisher of which nothing comes any more, not even answers, and of its return.
     private func noteSilence(at now: Instant, into batch: DatagramBatch) {
-        guard transport.isServer else { return }
-        let answered = transport.lastAnsweredAt
-        let heard = lastHeardAt.map { max($0, answered ?? $0) } ?? answered
-        let (asks, change) = silence.tick(heard: heard, at: now)
+        guard !silence.isSettled(at: now) else { return }
+        for stream in streams { silence.heard(at: stream.lastPacketAt) }
+        // Of one that sends, nothing else has to be known.
+        guard !silence.isSettled(at: now), let heard = transport.lastSignOfLife else { return }
+        silence.heard(at: heard)
+        let (asks, change) = silence.tick(at: now)
         if asks { transport.ask(at: now, into: batch) }
         if let change { core.emit(.silenceChanged(isSilent: change), of: id) }
     }

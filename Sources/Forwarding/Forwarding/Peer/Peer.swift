@@ -107,7 +107,12 @@ package final class Peer {
     /// Where the peer stands in the core's schedule.
     var turn = ScheduledPeer()
     /// Whether the publisher is still there.
-    var silence: PublisherSilence
+    var silence: PublisherSilence {
+        _read { yield unsafe publisherSilence }
+        _modify { yield unsafe &publisherSilence }
+    }
+    /// Every tick goes through it, in one step at a time, so accesses are not checked.
+    @exclusivity(unchecked) private var publisherSilence: PublisherSilence
 
     /// Streams of one peer that publishes: two tracks of four layers, each with RTX, and as many again.
     static let streamsMax = 16
@@ -125,7 +130,7 @@ package final class Peer {
         self.transport = transport
         unsafe owner = core
         setup = SetupProgress(at: now)
-        silence = PublisherSilence(at: now)
+        unsafe publisherSilence = PublisherSilence(at: now)
         let clock = PeerClock()
         self.clock = clock
         receivedTracks = parameters.receive.map {

@@ -96,8 +96,10 @@ package final class PeerTransport {
     /// client's role.
     var lastCheckedAt: Instant? { agent.lastHeardAt }
 
-    /// When the peer last answered a check; `nil` before, and in the client's role.
-    var lastAnsweredAt: Instant? { agent.lastAnsweredAt }
+    /// When the peer last sent or answered an authenticated check; `nil` before, and in the client's role.
+    var lastSignOfLife: Instant? { unsafe signOfLife }
+    /// Every tick of a publisher that sends nothing reads it, in one step, so accesses are not checked.
+    @exclusivity(unchecked) private var signOfLife: Instant?
 
     /// Asks the peer whether it is still there.
     func ask(at now: Instant, into batch: DatagramBatch) { agent.ask(at: now, into: batch) }
@@ -169,6 +171,7 @@ package final class PeerTransport {
         let event = try agent.handle(message, path: path, at: now, into: batch)
         // An indication is not authenticated.
         if message.messageClass == .request { handshake.received(message.bytes.byteCount) }
+        if message.messageClass != .indication, agent.isLite { unsafe signOfLife = now }
         return iceEvent(event, before: before, at: now, into: batch)
     }
 

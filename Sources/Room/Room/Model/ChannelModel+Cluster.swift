@@ -99,7 +99,7 @@ extension ChannelModel {
         updateRole(to: record, into: &effects)
         updateConnection(before, to: record, into: &effects)
         guard let after = participants[id] else { return }
-        announceTracks(of: id, changedFrom: before, into: &effects)
+        if before.isAnnounced { announceTracks(of: id, changedFrom: before, into: &effects) }
         if after.quality != before.quality { tellOthersOfQuality(of: after, into: &effects) }
         if after.isLive, after.isSource(otherThan: before) { updateSlots(thatPlay: after, into: &effects) }
         for mid in record.speaking.symmetricDifference(before.speaking) {
@@ -154,12 +154,16 @@ extension ChannelModel {
             announce(participant, into: &effects)
             updateFocus(afterComing: id, into: &effects)
         }
-        guard let participant = participants[id], isInterrupted(id) != record.isInterrupted else { return }
-        participants[id]?.resumption = record.isInterrupted ? .elsewhere : nil
-        let content: Notification.Content =
-            record.isInterrupted ? .interrupted(participant.member) : .resumed(participant.member)
-        announceInterruption(of: participant, content, into: &effects)
-        if participant.isLive { updateSlots(thatPlay: participant, into: &effects) }
+        let isLost = isInterrupted(id) != record.isInterrupted
+        if isLost { participants[id]?.resumption = record.isInterrupted ? .elsewhere : nil }
+        guard let participant = participants[id] else { return }
+        if participant.isInterrupted != before.isInterrupted {
+            let content: Notification.Content =
+                participant.isInterrupted ? .interrupted(participant.member) : .resumed(participant.member)
+            announceInterruption(of: participant, content, into: &effects)
+        }
+        // Players of one that is only silent wait for it, as at its own node.
+        if isLost, participant.isLive { updateSlots(thatPlay: participant, into: &effects) }
     }
 
     /// A member of another node left.

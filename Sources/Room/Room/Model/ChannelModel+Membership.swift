@@ -74,7 +74,7 @@ extension ChannelModel {
         if !hasEventReader { participants[id]?.receivesNotifications = false }
         var effects: [Effect] = []
         // A new connection that takes a place may publish other tracks.
-        announceTracks(of: id, changedFrom: participant, into: &effects)
+        announceFlow(since: participant, into: &effects)
         if participant.role.watches {
             state.activeViewerCount += 1
             viewers[id]?.isActive = true
@@ -283,6 +283,7 @@ extension ChannelModel {
         publication.codec = codec ?? publication.codec
         guard publication != participant.negotiatedPublications[index] else { return }
         participants[id]?.negotiatedPublications[index] = publication
+        if isActive { participants[id]?.begun.insert(publication.kind) }
         guard participant.role.publishes else { return }
         announceFlow(since: participant, into: &effects)
         changed(into: &effects)

@@ -36,8 +36,6 @@ extension ChannelModel {
         case .signalingLost: return .signaling
         case .pongTimedOut: return .pongs
         case .transport(.consentExpired): return .transport
-        // A client that leaves says so before it closes DTLS.
-        case .transport(.closedByPeer): return .closed
         default: return nil
         }
     }

@@ -36,7 +36,9 @@ extension Participant {
         agent = record.agent
         expiry = record.expiry
         quality = record.quality
+        isSilent = record.isSilent ?? false
         negotiatedPublications = record.publications
+        begun.formUnion(record.publications.filter(\.isActive).map(\.kind))
         mutedByItself = record.mutedByItself
         mutedByOperator = record.mutedByOperator
         if liveNumber == 0 { liveNumber = record.liveNumber }

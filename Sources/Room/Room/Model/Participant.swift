@@ -48,6 +48,8 @@ struct Participant: Sendable, Codable {
     var decodedVideo: Set<CodecName>?
     /// Whether others were notified of it.
     var isAnnounced = false
+    /// The kinds of which packets have come, over its earlier connections, too.
+    var begun: Set<MediaKind> = []
     /// Whether it was reported that its media comes, since it is connected and publishes.
     var hasPublished = false
     /// Whether it was reported that a picture of it came.
@@ -215,8 +217,6 @@ struct Participant: Sendable, Codable {
     var publications: [Publication] { role.publishes ? negotiatedPublications : [] }
     /// The kinds of which packets come.
     var flowing: Set<MediaKind> { Set(publications.filter(\.isActive).map(\.kind)) }
-    /// The kinds of which packets have come.
-    private var begun: Set<MediaKind> { Set(publications.filter { $0.codec != nil }.map(\.kind)) }
     /// The kinds of `before` that stopped, or came again since.
     func flowChanges(since before: Self) -> Set<MediaKind> {
         flowing.symmetricDifference(before.flowing).intersection(before.begun)
@@ -268,6 +268,7 @@ struct Participant: Sendable, Codable {
             expiry: expiry,
             app: terms.app,
             quality: quality,
+            negotiatedRole: terms.negotiatedRole,
             hasPublished: hasPublished,
             isSilent: isSilent,
             setup: setup

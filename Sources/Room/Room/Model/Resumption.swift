@@ -6,8 +6,6 @@ struct Resumption: Sendable, Codable {
     /// What was lost.
     enum Loss: Sendable, Codable {
         case signaling, pongs, transport
-        /// The transport, closed by the client.
-        case closed
 
         /// The reason of a member whose grace time ends.
         var reason: EndReason {
@@ -15,7 +13,6 @@ struct Resumption: Sendable, Codable {
             case .signaling: .signalingLost
             case .pongs: .pongTimedOut
             case .transport: .transport(.consentExpired)
-            case .closed: .transport(.closedByPeer)
             }
         }
     }

@@ -81,6 +81,8 @@ package struct Connection: Hashable, Sendable {
     package internal(set) var app: String?
     /// The quality of its network.
     package internal(set) var quality = LinkQuality.unknown
+    /// What its transport negotiated. A member of the audience does less at present.
+    package internal(set) var negotiatedRole = Role.sendrecv
     /// Whether media has come since it is connected and publishes (``RoomReport/publishingBegan(_:)``).
     package internal(set) var hasPublished = false
     /// Whether nothing comes from the publisher any more, although its connection has not ended.

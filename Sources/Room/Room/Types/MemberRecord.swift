@@ -30,6 +30,8 @@ package struct MemberRecord: Hashable, Sendable, Codable {
     let liveNumber: UInt64
     let isActive: Bool
     let isInterrupted: Bool
+    /// See ``Participant/isSilent``; `nil` of a node whose build does not tell.
+    let isSilent: Bool?
     let publications: [Publication]
     let mutedByItself: Set<MediaKind>
     let mutedByOperator: Set<MediaKind>
@@ -66,7 +68,8 @@ extension MemberRecord {
         connectedAt = participant.connectedAt?.unixNanoseconds
         liveNumber = participant.liveNumber
         isActive = participant.isActive
-        isInterrupted = participant.isInterrupted
+        isInterrupted = participant.resumption?.interruption != nil
+        isSilent = participant.isSilent
         publications = participant.negotiatedPublications
         mutedByItself = participant.known.muted
         mutedByOperator = participant.mutedByOperator
