@@ -11,8 +11,8 @@ export class RemoteConnection {
 
   get audioTrack() { return this.receivers.audio?.track ?? null; }
   get videoTrack() { return this.receivers.video?.track ?? null; }
-  /** Whether there is a picture to show: published, not muted, and arriving since the track is there. */
-  get hasPicture() { return this.video && !this.videoMuted && this.videoTrack?.muted === false; }
+  /** Whether there is a picture to show: received, not muted, and arrived since the track is there. It may stand still. */
+  get hasPicture() { return !this.videoMuted && this.videoTrack?.muted === false; }
   /** The loudness now, 0…1. */
   get audioLevel() {
     if (!this.audio || this.audioMuted) return 0;
