@@ -247,9 +247,9 @@ package actor AyameConnection {
             with: credentials,
             sending: media?.sentKinds ?? []
         )
-        // The client may have left meanwhile, or have presented a token that ends later.
         if credentials == nil, case .failure = result { session.warningFailed(at: DeadlineTimer.now) }
         defer { arm() }
+        // The client may have left meanwhile, or have presented a token that ends later.
         guard case .success(let expiry) = result, let present = place?.permission.grants.permissions.expiry,
             expiry.map({ $0.unixSeconds > present.unixSeconds }) ?? true
         else { return result }

@@ -30,8 +30,6 @@ package struct SoraSettings: Sendable {
     let filters: [ForwardingFilter]
     /// What the grants and the client say of the member; `nil` when they say nothing.
     let options: MemberOptions?
-    /// Whether the client knows the messages of the channel extension.
-    let knowsExtension: Bool
     /// `nil` without data channels.
     let data: SoraDataChannels?
 
@@ -109,7 +107,6 @@ package struct SoraSettings: Sendable {
         notifyMetadata = connect.notifyMetadata
         filters = grants.forwardingFilters ?? connect.forwardingFilters
         options = try Self.options(connect, grants)
-        knowsExtension = connect.knowsExtension
         self.grants = grants
     }
 

@@ -158,9 +158,7 @@ extension ChannelModel {
         if isLost { participants[id]?.resumption = record.isInterrupted ? .elsewhere : nil }
         guard let participant = participants[id] else { return }
         if participant.isInterrupted != before.isInterrupted {
-            let content: Notification.Content =
-                participant.isInterrupted ? .interrupted(participant.member) : .resumed(participant.member)
-            announceInterruption(of: participant, content, into: &effects)
+            announceInterruption(of: participant, into: &effects)
         }
         // Players of one that is only silent wait for it, as at its own node.
         if isLost, participant.isLive { updateSlots(thatPlay: participant, into: &effects) }

@@ -48,8 +48,7 @@ extension ChannelModel {
         participants[id]?.isSilent = isSilent
         guard let participant = participants[id] else { return }
         reportInterruption(of: participant, into: &effects)
-        let content = isSilent ? Notification.Content.interrupted(participant.member) : .resumed(participant.member)
-        announceInterruption(of: participant, content, into: &effects)
+        announceInterruption(of: participant, into: &effects)
         changed(into: &effects)
     }
 
@@ -100,7 +99,7 @@ extension ChannelModel {
         viewers[id]?.interrupted()
         if isNew, !participant.isSilent {
             reportInterruption(of: after, into: &effects)
-            announceInterruption(of: after, .interrupted(after.member), into: &effects)
+            announceInterruption(of: after, into: &effects)
         }
         updateSlots(thatPlay: after, into: &effects)
         changed(into: &effects)
@@ -198,7 +197,7 @@ extension ChannelModel {
         announceToItself(participant, others: membersAnnounced(to: participant), into: &effects)
         tellOfChannel(participant, into: &effects)
         reportInterruption(of: participant, into: &effects)
-        announceInterruption(of: participant, .resumed(participant.member), into: &effects)
+        announceInterruption(of: participant, into: &effects)
         updateSlots(thatPlay: participant, into: &effects)
         notifyBlockedTracks(to: participant, into: &effects)
         notifyRefusedCodecs(to: participant, into: &effects)
@@ -213,13 +212,11 @@ extension ChannelModel {
         for viewer in state.followersOfEveryone { updateSlots(of: viewer, from: participant.id, into: &effects) }
     }
 
-    /// All members know of it that get notifications, and viewers that follow the participant.
-    mutating func announceInterruption(
-        of participant: Participant,
-        _ content: Notification.Content,
-        into effects: inout [Effect]
-    ) {
+    /// Tells that a participant is interrupted, or is back: all members that get notifications, and viewers that follow it.
+    mutating func announceInterruption(of participant: Participant, into effects: inout [Effect]) {
         guard participant.isAnnounced else { return }
+        let content: Notification.Content =
+            participant.isInterrupted ? .interrupted(participant.member) : .resumed(participant.member)
         let receivers = (observers(of: participant) + plainMembers(besides: participant) + followers(of: participant))
             .filter { !isInterrupted($0) }
         if !receivers.isEmpty { effects.append(.notify(content, to: receivers)) }

@@ -38,7 +38,7 @@ extension Participant {
         quality = record.quality
         isSilent = record.isSilent ?? false
         negotiatedPublications = record.publications
-        begun.formUnion(record.publications.filter(\.isActive).map(\.kind))
+        begun.formUnion(record.publications.flowingKinds)
         mutedByItself = record.mutedByItself
         mutedByOperator = record.mutedByOperator
         if liveNumber == 0 { liveNumber = record.liveNumber }

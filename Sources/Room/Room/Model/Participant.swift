@@ -216,7 +216,7 @@ struct Participant: Sendable, Codable {
     /// The tracks that it publishes.
     var publications: [Publication] { role.publishes ? negotiatedPublications : [] }
     /// The kinds of which packets come.
-    var flowing: Set<MediaKind> { Set(publications.filter(\.isActive).map(\.kind)) }
+    var flowing: Set<MediaKind> { publications.flowingKinds }
     /// The kinds of `before` that stopped, or came again since.
     func flowChanges(since before: Self) -> Set<MediaKind> {
         flowing.symmetricDifference(before.flowing).intersection(before.begun)

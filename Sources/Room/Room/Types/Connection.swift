@@ -107,7 +107,7 @@ package struct Connection: Hashable, Sendable {
         return connectedAt == nil ? .connecting : .connected
     }
     /// The kinds of media that come from it.
-    package var flowing: Set<MediaKind> { Set(publications.filter(\.isActive).map(\.kind)) }
+    package var flowing: Set<MediaKind> { publications.flowingKinds }
     /// Whether its transport has come up, also when it was lost afterwards.
     package var isConnected: Bool { connectedAt != nil }
 }

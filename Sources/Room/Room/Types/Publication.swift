@@ -57,6 +57,9 @@ package struct VisibleStream: Hashable, Sendable {
 }
 
 extension [Publication] {
+    /// The kinds of which media arrives at present.
+    var flowingKinds: Set<MediaKind> { Set(filter(\.isActive).map(\.kind)) }
+
     /// These tracks with the names of earlier ones, by kind and position.
     func continuing(_ earlier: [Publication]) -> [Publication] {
         var rest = earlier
