@@ -66,7 +66,9 @@ import Testing
         var join = JoinRequest(channel: ChannelName("a")!, role: .sendonly)
         grants.apply(to: &join)
         #expect(join.options == MemberOptions(profile: .interactive, source: .screen))
-        for text in [#"{"nagare":1}"#, #"{"nagare":{"role":"king"}}"#] {
+        #expect(!grants.permissions.moderates)
+        #expect(try self.grants(#"{"nagare":{"moderate":true}}"#).permissions.moderates)
+        for text in [#"{"nagare":1}"#, #"{"nagare":{"role":"king"}}"#, #"{"nagare":{"moderate":1}}"#] {
             #expect(throws: JSONShapeError.self) { try self.grants(text) }
         }
     }

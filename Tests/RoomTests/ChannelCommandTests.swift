@@ -14,7 +14,7 @@ import Wire
     private static let layers = SpotlightLayers(focus: .richest, unfocus: .nothing)
     private static let filter = ForwardingFilter(rules: [])
 
-    /// Every command, and who may ask for it besides operators.
+    /// Every command, and who may ask for it besides operators: members for themselves or as moderators, and other nodes.
     private static let commands: [(command: ChannelCommand, isForMember: Bool, isForNodes: Bool)] = [
         (.setRole(.host, of: .participant(own)), true, true),
         (.setMuted(true, kinds: [.audio], of: .participant(own)), true, true),
@@ -32,10 +32,16 @@ import Wire
         (.unfocus(own), false, true),
         (.end(.all, .channelTerminated), false, false),
         (.end(.role(.sendonly), .banned), false, false),
-        (.end(.user("anna"), .kicked), false, false),
+        (.end(.user("anna"), .kicked), true, false),
+        (.end(.user("anna"), .banned), false, false),
+        (.mute(.participants([own]), kinds: [.audio]), false, true),
+        (.mute(.user("anna"), kinds: [.audio]), true, false),
+        (.mute(.all, kinds: [.audio]), true, false),
+        (.mute(.role(.sendonly), kinds: [.audio]), false, false),
+        (.raiseHand(true, of: own), true, false),
         (.push(json: "1", to: .all), false, false),
         (.push(json: "1", to: .user("anna")), false, false),
-        (.setRole(.audience, of: .user("anna")), false, false),
+        (.setRole(.audience, of: .user("anna")), true, false),
         (.setMuted(true, kinds: [.video], of: .user("anna")), false, false),
         (.subscribe(false, to: SubscriptionSelection(user: "ben"), receiver: .user("anna")), false, false),
         (.setSpotlightNumber(2), false, false),
@@ -58,7 +64,9 @@ import Wire
         for (command, isForMember, isForNodes) in Self.commands {
             #expect(Self.refusal(command, by: .operator) != .forbidden, "\(command)")
             #expect((Self.refusal(command, by: .member(Self.own)) != .forbidden) == isForMember, "\(command)")
-            #expect(Self.refusal(command, by: .member(Self.other)) == .forbidden, "of another: \(command)")
+            let isForModerators = command.permission.contains(.moderators)
+            let refusal = isForModerators ? RoomError.moderatorsOnly : .forbidden
+            #expect(Self.refusal(command, by: .member(Self.other)) == refusal, "of another: \(command)")
             #expect((Self.refusal(command, by: .node) != .forbidden) == isForNodes, "\(command)")
         }
     }

@@ -429,6 +429,34 @@ struct ClusterChannelsTests {
         #expect(await bench.members(at: 1).count == 1)
     }
 
+    @Test func `a moderator mutes members of other nodes, and sees their hands`() async throws {
+        let bench = ClusterBench(2)
+        let sender = try await bench.join(.sendonly, at: 0) { request in
+            request.clientID = "p"
+            request.options = MemberOptions()
+        }
+        let moderator = try await bench.join(.sendonly, at: 1) { request in
+            request.options = MemberOptions()
+            request.mayModerate = true
+        }
+        await bench.settle()
+        let (first, second) = (bench.nodes[0].directory, bench.nodes[1].directory)
+        try await second.perform(.mute(.user("p"), kinds: [.audio]), by: moderator.participant)
+        await bench.settle()
+        for directory in [first, second] {
+            #expect(await directory.connection(of: sender.participant)?.muted == [.audio])
+        }
+        try await first.perform(
+            .setMuted(false, kinds: [.audio], of: .participant(sender.participant)),
+            by: sender.participant
+        )
+        try await first.perform(.raiseHand(true, of: sender.participant), by: sender.participant)
+        await bench.settle()
+        #expect(await second.connection(of: sender.participant)?.muted == [])
+        let told = try await second.joinedChannel(asToldTo: moderator.participant)
+        #expect(told.hands.map(\.user) == ["p"] && told.mayModerate)
+    }
+
     @Test func `other nodes are told of a member's changes within its budget, and of the latest`() async throws {
         let bench = ClusterBench(2)
         let member = try await bench.join(.sendonly, at: 0)

@@ -26,7 +26,8 @@ struct DataChannelTests {
         hasData: Bool = true,
         bundle: String? = nil,
         user: String? = nil,
-        name: String? = nil
+        name: String? = nil,
+        options: MemberOptions? = nil
     ) async throws -> Member {
         var request = JoinRequest(
             channel: RoomsBench.channel,
@@ -37,6 +38,7 @@ struct DataChannelTests {
         )
         request.data = plan
         request.bundleID = bundle
+        request.options = options
         let reservation = try await bench.directory.reserve(request)
         let events = await bench.directory.events(of: reservation.participant)
         _ = try await bench.directory.activate(
@@ -265,6 +267,50 @@ struct DataChannelTests {
         #expect(await messages(bench, to: receiver, 1).map(\.bytes) == [first, second])
         #expect(await messages(bench, to: receiver, 1).allSatisfy { !$0.isText })
         #expect(await messages(bench, to: nameless, 1) == [DataMessage([1], isText: true)])
+    }
+
+    /// What a member is told of the chat before it joined.
+    private func history(_ member: Member) async -> [String] {
+        for await case .notification(let notification) in member.events {
+            guard case .chatHistory(let messages) = notification.content else { continue }
+            return messages.map { "\($0.displayName ?? $0.user): \($0.text)" }
+        }
+        return []
+    }
+
+    @Test func `who joins later is told what was written in the chat, until the channel is empty`() async throws {
+        let bench = RoomsBench(limits: RoomLimits(chatHistoryMax: 2))
+        let plan = DataPlan([Self.channel("#chat"), Self.channel("#a")])
+        let alone = try await join(bench, plan, user: "anna", name: "Anna")
+        await open(bench, alone, "#chat", 1)
+        await open(bench, alone, "#a", 2)
+        await send(bench, alone, 2, Array("other label".utf8))
+        for text in ["first", "second", "third"] { await send(bench, alone, 1, Array(text.utf8)) }
+        await send(bench, alone, 1, [0xFF])
+        await send(bench, alone, 1, Array(repeating: 0x61, count: ChatHistory.messageBytesMax + 1))
+        let later = try await join(bench, plan, options: MemberOptions())
+        await open(bench, later, "#chat", 1)
+        #expect(await history(later) == ["Anna: second", "Anna: third"])
+        for member in [alone, later] { await bench.report(.closed(.closedByPeer), from: member.peer) }
+        await bench.directory.settle()
+        let next = try await join(bench, plan, user: "ben", options: MemberOptions())
+        await open(bench, next, "#chat", 1)
+        await send(bench, next, 1, Array("new".utf8))
+        let last = try await join(bench, plan, options: MemberOptions())
+        await open(bench, last, "#chat", 1)
+        #expect(await history(last) == ["ben: new"])
+    }
+
+    @Test func `a chat keeps a bounded number of bytes`() {
+        var history = ChatHistory(limits: RoomLimits(chatHistoryMax: 1_000))
+        let text = String(repeating: "a", count: 1_000)
+        for second in 0..<100 {
+            history.append(ChatMessage(user: "u", displayName: "n", text: text, unixSeconds: Int64(second)))
+        }
+        #expect(history.messages.count == ChatHistory.bytesMax / 1_002 && history.messages.last?.unixSeconds == 99)
+        var off = ChatHistory(limits: RoomLimits(chatHistoryMax: 0))
+        off.append(ChatMessage(user: "u", displayName: nil, text: "a", unixSeconds: 0))
+        #expect(off.messages.isEmpty)
     }
 
     @Test func `members of one bundle do not get each other's messages`() async throws {

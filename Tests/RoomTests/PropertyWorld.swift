@@ -354,7 +354,8 @@ extension PropertyWorld {
                 strangers(Set(ids), to: member) == Set(ids).subtracting([member.id]),
                 "a bundle is not told of focus"
             )
-        case .channelJoined, .userOnline, .userOffline, .roleChanged, .muted, .firstFrame, .othersQuality:
+        case .channelJoined, .userOnline, .userOffline, .roleChanged, .muted, .firstFrame, .othersQuality,
+            .handChanged, .chatHistory:
             expect(ids.allSatisfy { people[$0]?.observes == true }, "who is told of users knows them")
         case .tracksChanged(let tracks):
             let others = ids.filter { people[$0]?.observes == false }

@@ -140,6 +140,26 @@ struct ResumptionTests {
         }
     }
 
+    @Test(arguments: ClientAgent.Signaling.allCases)
+    func `a member of Sora's signaling that only closes DTLS keeps its place`(signaling: ClientAgent.Signaling) throws {
+        var bench = bench()
+        let viewer = try bench.member(.recvonly) { $0.options = MemberOptions() }
+        let id = try bench.member(.sendrecv) { request in
+            request.user = Self.alice
+            request.keepsPlace = true
+            request.agent = ClientAgent(signaling: signaling)
+        }
+        let closed = bench.model.received(.closed(.closedByPeer), from: bench.peers[id]!)
+        let told = closed.notifications.filter { $0.to.contains(viewer) }.map(\.content)
+        if signaling == .sora {
+            #expect(told.contains { if case .interrupted(let member) = $0 { member.id == id } else { false } })
+            let left = bench.model.left(id, reason: .left)
+            #expect(left.contains(.ended(id, .left)), "a leave that comes later is one")
+        } else {
+            #expect(closed.contains(.ended(id, .transport(.closedByPeer))))
+        }
+    }
+
     @Test func `without a grace time, or the wish to keep its place, a member leaves at once`() throws {
         var bench = bench(grace: 0)
         let id = try member(&bench)

@@ -45,6 +45,8 @@ public struct OpusParameters: Hashable, Sendable {
     public var usesInBandFEC: Bool?
     /// Discontinuous transmission.
     public var usesDTX: Bool?
+    /// The maximum average bit rate, in bit/s.
+    public var maxAverageBitrate: Int?
 
     public init() {}
 
@@ -59,6 +61,7 @@ public struct OpusParameters: Hashable, Sendable {
             ("stereo", stereo.map(flag)),
             ("sprop-stereo", spropStereo.map(flag)),
             ("usedtx", usesDTX.map(flag)),
+            ("maxaveragebitrate", maxAverageBitrate.map { String($0) }),
         ]
         return all.compactMap { key, value in value.map { FormatParameter(key: key, value: $0) } }
     }

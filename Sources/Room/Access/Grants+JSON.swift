@@ -43,6 +43,9 @@ extension Grants {
             }
             .keys.sorted()
         options = try StatedOptions(in: fields)
+        if let members = try fields.object("nagare") {
+            permissions.moderates = try JSONFields(members).bool("moderate") ?? false
+        }
         clientID = try Self.identifier(fields, "client_id")
         bundleID = try Self.identifier(fields, "bundle_id")
         audio = try Self.media(fields, "audio", ["opus_params"], kbps: 6...Self.audioKbpsMax)

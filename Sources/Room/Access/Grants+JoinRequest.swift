@@ -26,6 +26,7 @@ extension Grants {
         if let forwardingFilters { request.filters = request.role.watches ? forwardingFilters : [] }
         if let options { request.options = options.memberOptions }
         request.mayPublish = permissions.permits(.publisher)
+        request.mayModerate = permissions.moderates
         if let lifetime = permissions.lifetime { request.lifetime = lifetime }
         if let expiry = permissions.expiry { request.expiry = expiry }
         if let most = permissions.publishBitsPerSecondMax { request.publishBitsPerSecondMax = most }

@@ -26,6 +26,8 @@ package struct Permissions: Hashable, Sendable {
     package var role = AccessRole.member
     /// The kinds of media that it may publish and receive.
     package var kinds = Set(MediaKind.allCases)
+    /// Whether it may mute, let in, move down and remove others of its channel while it is a host.
+    package var moderates = false
     /// How long after its connection the permission expires (`connection_lifetime`); `nil` without an end.
     /// `ChannelModel.tick` ends the participant then.
     package var lifetime: Duration?

@@ -48,6 +48,10 @@ package struct DataRouter: Sendable {
         case drop(MessageDropReason)
         /// Participants of other nodes may receive the message.
         case relay(RemoteMessage, to: Set<NodeIncarnation>)
+        /// A user wrote a text to the channel's chat.
+        case chatted(user: String, displayName: String?, text: String)
+        /// A participant reads the chat from now on.
+        case chatOpened(ParticipantID)
     }
 
     /// What one event led to.
@@ -92,6 +96,8 @@ package struct DataRouter: Sendable {
         /// ``DataMessage/source`` of its messages.
         let number: UInt64
         let bundle: Bundle
+        let user: String
+        let displayName: String?
         /// ``DataChannelPlan/Header/user`` of its messages.
         let userHeader: [UInt8]
 
@@ -99,6 +105,8 @@ package struct DataRouter: Sendable {
             id = participant.id
             number = participant.peer.rawValue
             bundle = participant.bundle
+            user = participant.clientID
+            displayName = participant.displayName
             let fields = [participant.clientID, participant.displayName ?? ""].map { $0.utf8.prefix(Int(UInt16.max)) }
             userHeader = fields.reduce(into: Array(participant.id.value.utf8)) { header, field in
                 header += [UInt8(field.count >> 8), UInt8(field.count & 0xFF)] + field
@@ -337,6 +345,7 @@ package struct DataRouter: Sendable {
         if case .messages(_, receives: true) = plan.use {
             if receivers[label] == nil { labelsChanged = true }
             receivers[label, default: []].append(id)
+            if label == DataChannelPlan.chatLabel { effects.append(.chatOpened(id)) }
         }
         return effects
     }
@@ -424,7 +433,8 @@ package struct DataRouter: Sendable {
 
         let receivers = findReceivers(of: label, from: member.sender)
         let nodes = labelsOfNodes.filter { $0.value.contains(label) }.keys
-        guard receivers.count + nodes.count > 0 else {
+        let isKept = label == DataChannelPlan.chatLabel && limits.chatHistoryMax > 0
+        guard receivers.count + nodes.count > 0 || isKept else {
             members[id]?.bytes.charge(message.bytes.count, at: now)
             members[id]?.deliveries.charge(receivers.lookedAt / Self.lookedAtPerDelivery, at: now)
             return .done(Step(work: 1 + receivers.work))
@@ -461,6 +471,7 @@ package struct DataRouter: Sendable {
         members[id]?.bytes.charge(distribution.compressedBytes, at: now)
         var step = distribution.step
         if !nodes.isEmpty { step.effects.append(.relay(relayed, to: Set(nodes))) }
+        if isKept, let chatted = Self.chatted(content, by: member.sender) { step.effects.append(chatted) }
         step.work += made / Self.bytesPerStep
         return .done(step)
     }
@@ -537,7 +548,19 @@ package struct DataRouter: Sendable {
         if remoteDeliveries[participant.id] != nil || remoteDeliveries.count < Self.remoteSendersMax {
             remoteDeliveries[participant.id] = own
         }
-        return distribute(message, compressed: nil, nil, from: sender, to: receivers).step
+        var step = distribute(message, compressed: nil, nil, from: sender, to: receivers).step
+        if message.label == DataChannelPlan.chatLabel, let chatted = Self.chatted(message.bytes, by: sender) {
+            step.effects.append(chatted)
+        }
+        return step
+    }
+
+    /// - Returns: `nil` for what is no text, and for one that is too long to be kept.
+    private static func chatted(_ content: [UInt8], by sender: Sender) -> Effect? {
+        guard (1...ChatHistory.messageBytesMax).contains(content.count),
+            let text = String(validating: content, as: UTF8.self)
+        else { return nil }
+        return .chatted(user: sender.user, displayName: sender.displayName, text: text)
     }
 
     /// Decompresses a message, if its channel is compressed. What expands more than messages do is refused: see

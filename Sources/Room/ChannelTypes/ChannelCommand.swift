@@ -36,6 +36,11 @@ package enum ChannelCommand: Hashable, Sendable, Codable {
     /// cannot undo it. A participant's own mute is only announced; beyond its budget (``RoomLimits/changesPerSecond``) others
     /// are told later, of the latest one.
     case setMuted(Bool, kinds: Set<MediaKind>, of: Subject)
+    /// Mutes kinds of participants' media until they unmute themselves, and stops the forwarding until then. Of a moderator's `all`,
+    /// the moderator's own user is left out.
+    case mute(Selection, kinds: Set<MediaKind>)
+    /// Raises a participant's hand, or lowers it. A change of its role lowers it, too.
+    case raiseHand(Bool, of: ParticipantID)
     /// Subscribes receivers to tracks of others, or unsubscribes them. The last command that matches a track decides.
     case subscribe(Bool, to: SubscriptionSelection, receiver: Subject)
     /// Requests a layer of video for a receiver; of one live sender, or with `nil` of all without a request of their own.
@@ -72,7 +77,7 @@ package enum ChannelCommand: Hashable, Sendable, Codable {
 
 /// Who asks for a command.
 package enum Initiator: Hashable, Sendable {
-    /// A participant, over its signaling.
+    /// A participant, over its signaling: for itself, or as a moderator for others.
     case member(ParticipantID)
     /// The application's server: its operators and what its webhooks answer.
     case `operator`
@@ -83,12 +88,14 @@ package enum Initiator: Hashable, Sendable {
     package enum Kind: String, Hashable, Sendable, Codable {
         /// The participant itself.
         case member = "self"
+        /// Another participant, which moderates the channel.
+        case moderator
         case `operator`
     }
 
-    package var kind: Kind {
+    package func kind(for command: ChannelCommand) -> Kind {
         switch self {
-        case .member: .member
+        case .member(let id): command.participant == id ? .member : .moderator
         case .operator, .node: .operator
         }
     }
@@ -114,6 +121,8 @@ extension ChannelCommand {
         package static let member = Self(rawValue: 1)
         /// Other nodes.
         package static let nodes = Self(rawValue: 2)
+        /// Participants that moderate the channel.
+        package static let moderators = Self(rawValue: 4)
 
         package init(rawValue: UInt8) { self.rawValue = rawValue }
     }
@@ -126,11 +135,12 @@ extension ChannelCommand {
             .subscribe(_, to: _, receiver: .participant), .requestLayer, .requestHeight, .requestSpotlightLayers,
             .extendAccess:
             [.member, .nodes]
-        case .setMetadata: .member
-        case .end(.participants, _), .push(json: _, to: .participants), .limitSending, .requestKeyFrames, .focus,
-            .unfocus:
+        case .setMetadata, .raiseHand: .member
+        case .end(.user, .kicked), .setRole(_, of: .user), .mute(.all, _), .mute(.user, _): .moderators
+        case .end(.participants, _), .mute(.participants, _), .push(json: _, to: .participants), .limitSending,
+            .requestKeyFrames, .focus, .unfocus:
             .nodes
-        case .end, .setRole, .setMuted, .subscribe, .push, .setSpotlightNumber, .createFilter, .updateFilter,
+        case .end, .setMuted, .mute, .subscribe, .push, .setSpotlightNumber, .createFilter, .updateFilter,
             .deleteFilter:
             []
         }
@@ -143,9 +153,9 @@ extension ChannelCommand {
             .subscribe(_, to: _, receiver: .participant(let id)), .requestLayer(_, receiver: let id, sender: _),
             .requestHeight(_, receiver: let id, sender: _), .requestSpotlightLayers(_, receiver: let id, sender: _),
             .limitSending(to: let id, bitsPerSecond: _), .requestKeyFrames(of: let id),
-            .setMetadata(json: _, of: let id, push: _), .extendAccess(of: let id, until: _):
+            .setMetadata(json: _, of: let id, push: _), .extendAccess(of: let id, until: _), .raiseHand(_, of: let id):
             id
-        case .end, .setRole, .setMuted, .subscribe, .push, .focus, .unfocus, .setSpotlightNumber, .createFilter,
+        case .end, .setRole, .setMuted, .mute, .subscribe, .push, .focus, .unfocus, .setSpotlightNumber, .createFilter,
             .updateFilter, .deleteFilter:
             nil
         }

@@ -21,6 +21,9 @@ package struct DataChannelPlan: Hashable, Sendable {
         case user
     }
 
+    /// The label of the chat of a channel's users. Its latest texts are kept for those who join later.
+    package static let chatLabel = "#chat"
+
     package var parameters: DataChannelParameters
     package var use: Use
     /// Whether each message is a zlib stream (RFC 1950), in both directions.

@@ -73,6 +73,8 @@ package struct JoinRequest: Sendable {
     package var options: MemberOptions?
     /// Whether its authorization lets it publish, now or later.
     package var mayPublish: Bool
+    /// Whether its authorization lets it moderate the channel while it is a host.
+    package var mayModerate = false
     /// The data channels that the node opens; `nil` for a participant that opens channels itself.
     package var data: DataPlan?
     /// When the request arrived, on the clock of the rooms; `nil` where that is not told.

@@ -72,6 +72,8 @@ package enum RoomError: Error, Hashable, Sendable {
     case appMismatch
     /// An operator muted the participant, so it cannot unmute itself.
     case mutedByOperator
+    /// Only a host that may moderate the channel can do this to others.
+    case moderatorsOnly
     /// The member changes its role or its metadata more often than its budget permits
     /// (``RoomLimits/changesPerSecond``, ``RoomLimits/changeBurst``).
     case changesTooFrequent

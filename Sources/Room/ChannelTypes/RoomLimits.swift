@@ -47,6 +47,8 @@ package struct RoomLimits: Equatable, Sendable, Codable {
     package var channelDeliveriesPerSecond: Int
     /// Deliveries a second of all channels together. Beyond it each channel has an equal part.
     package var nodeDeliveriesPerSecond: Int
+    /// The most texts of a channel's chat that are kept for those who join later.
+    package var chatHistoryMax: Int
     /// What happens when a user joins again, unless its authorization decides.
     package var duplicateUsers: DuplicateUserPolicy
     /// How long a member that can resume keeps its place when its connection is lost, in whole seconds; 0 for not at
@@ -78,6 +80,7 @@ package struct RoomLimits: Equatable, Sendable, Codable {
         dataDeliveriesPerSecond: Int = 20_000,
         channelDeliveriesPerSecond: Int = 100_000,
         nodeDeliveriesPerSecond: Int = 200_000,
+        chatHistoryMax: Int = 50,
         duplicateUsers: DuplicateUserPolicy = .allow,
         resumeGrace: Duration = .seconds(15),
         channelLifetime: Duration = .zero
@@ -104,6 +107,7 @@ package struct RoomLimits: Equatable, Sendable, Codable {
         self.dataDeliveriesPerSecond = dataDeliveriesPerSecond
         self.channelDeliveriesPerSecond = channelDeliveriesPerSecond
         self.nodeDeliveriesPerSecond = nodeDeliveriesPerSecond
+        self.chatHistoryMax = chatHistoryMax
         self.duplicateUsers = duplicateUsers
         self.resumeGrace = resumeGrace
         self.channelLifetime = channelLifetime

@@ -17,7 +17,7 @@ struct ChannelRequest: Hashable, Sendable {
 
     /// What the client requests.
     enum Method: Hashable, Sendable {
-        /// A change that concerns the client itself, and the JSON object that answers it.
+        /// A change that concerns the client itself, or others as a moderator makes it, and the JSON object that answers it.
         case perform(ChannelCommand, result: String)
         /// What the client is sent, and why not more.
         case statistics
@@ -31,14 +31,18 @@ struct ChannelRequest: Hashable, Sendable {
 
     /// A request of the channel extension. Over the data channel `rpc` it is a method with ``rpcPrefix`` before the name.
     enum Name: String, Hashable, Sendable, CaseIterable {
-        case setRole, setMuted, subscribe, unsubscribe, statistics, listMembers, refreshToken
+        case setRole, setMuted, raiseHand, muteOthers, removeUser, subscribe, unsubscribe, statistics, listMembers,
+            refreshToken
 
         static let rpcPrefix = "nagare/"
 
         var parameters: Set<String> {
             switch self {
-            case .setRole: ["role"]
-            case .setMuted: ["kind", "muted"]
+            case .setRole: ["role", "user_id"]
+            case .setMuted: ["kind", "muted", "user_id"]
+            case .raiseHand: ["raised"]
+            case .muteOthers: ["kind"]
+            case .removeUser: ["user_id"]
             case .subscribe, .unsubscribe: ["user_id", "kind", "source"]
             case .statistics, .listMembers: []
             case .refreshToken: ["access_token"]
@@ -113,12 +117,30 @@ extension ChannelRequest.Method {
                 throw JSONShapeError("\"role\" is missing.")
             }
             let result = #"{"role":"\#(role.rawValue)"}"#
-            self = .perform(.setRole(role, of: .participant(own)), result: result)
+            let user = try parameters.string("user_id")
+            self = .perform(.setRole(role, of: user.map { .user($0) } ?? .participant(own)), result: result)
         case .setMuted:
             guard let kind: MediaKind = try parameters.choice("kind"), let isMuted = try parameters.bool("muted") else {
                 throw JSONShapeError("\"kind\" or \"muted\" is missing.")
             }
+            if let user = try parameters.string("user_id") {
+                guard isMuted else {
+                    throw JSONShapeError("only the user itself can unmute; \"muted\" has to be true.")
+                }
+                self = .perform(.mute(.user(user), kinds: [kind]), result: "{}")
+                return
+            }
             self = .perform(.setMuted(isMuted, kinds: [kind], of: .participant(own)), result: "{}")
+        case .raiseHand:
+            guard let isRaised = try parameters.bool("raised") else { throw JSONShapeError("\"raised\" is missing.") }
+            self = .perform(.raiseHand(isRaised, of: own), result: "{}")
+        case .muteOthers:
+            guard let kind: MediaKind = try parameters.choice("kind") else {
+                throw JSONShapeError("\"kind\" is missing.")
+            }
+            self = .perform(.mute(.all, kinds: [kind]), result: "{}")
+        case .removeUser:
+            self = .perform(.end(.user(try parameters.requiredString("user_id")), .kicked), result: "{}")
         case .subscribe, .unsubscribe:
             let selection = try Self.selection(parameters)
             let isSubscribed = name == .subscribe
@@ -156,6 +178,8 @@ struct RequestFailure: Error, Hashable, Sendable {
         case publishersFull = "PUBLISHERS-FULL"
         case roleSetByOperator = "ROLE-SET-BY-OPERATOR"
         case mutedByOperator = "MUTED-BY-OPERATOR"
+        case moderatorsOnly = "NOT-A-MODERATOR"
+        case userUnknown = "USER-UNKNOWN"
         case tokenInvalid = "TOKEN-INVALID"
         case spotlightUnused = "SPOTLIGHT-NOT-USED"
         case changesTooFrequent = "CHANGES-TOO-FREQUENT"
@@ -171,8 +195,8 @@ struct RequestFailure: Error, Hashable, Sendable {
             case .channelNotInteractive, .roleUnavailable, .publishingForbidden, .publishersFull, .roleSetByOperator:
                 0x0102_0201
             case .tokenInvalid: 0x0201_0205
-            case .requestsFull, .notJoined, .subscriptionsFull, .mutedByOperator, .spotlightUnused,
-                .changesTooFrequent, .internalError:
+            case .requestsFull, .notJoined, .subscriptionsFull, .mutedByOperator, .moderatorsOnly,
+                .userUnknown, .spotlightUnused, .changesTooFrequent, .internalError:
                 0
             }
         }

@@ -37,6 +37,7 @@ extension RequestFailure {
             case .publishersFull, .nodePublishersFull, .appPublishersFull: .publishersFull
             case .audienceByOperator: .roleSetByOperator
             case .mutedByOperator: .mutedByOperator
+            case .moderatorsOnly: .moderatorsOnly
             case .changesTooFrequent: .changesTooFrequent
             case .participantUnknown: .notJoined
             case .expiryNotLater: .tokenInvalid

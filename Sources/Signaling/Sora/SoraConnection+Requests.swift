@@ -1,6 +1,7 @@
 import Access
 import ChannelTypes
 import JSON
+import Logging
 import Room
 import Web
 
@@ -17,6 +18,7 @@ extension SoraConnection {
                 } catch {
                     throw RequestFailure(error, to: command)
                 }
+                if command.permission.contains(.moderators) { logModeration(command, by: id) }
                 return .success(result)
             case .statistics:
                 guard let statistics = await context.directory.statistics(of: id) else {
@@ -36,6 +38,17 @@ extension SoraConnection {
         } catch {
             return .failure(RequestFailure(.internalError, "The node failed to perform the request; try again."))
         }
+    }
+
+    /// Who did it is nowhere else.
+    private func logModeration(_ command: ChannelCommand, by moderator: ParticipantID) {
+        context.logger.notice(
+            "a moderator changed others",
+            metadata: [
+                "command": "\("\(command)".printable)", "participant": "\(moderator)",
+                "channel": "\(channelName.map { "\($0)" } ?? "")",
+            ]
+        )
     }
 
     /// Extends the participant's permission with a new token.
@@ -83,6 +96,9 @@ extension RequestFailure {
                 .parametersInvalid,
                 "The connection is no live sender of the channel, or the client receives nothing."
             )
+        case (.participantUnknown, .setRole(_, of: .user)), (.participantUnknown, .mute),
+            (.participantUnknown, .end):
+            self.init(.userUnknown, "Nobody of this \"user_id\" is in the channel.")
         case (.spotlightUnused, _): self.init(.spotlightUnused, "The client joined without spotlight.")
         default: self.init(error)
         }

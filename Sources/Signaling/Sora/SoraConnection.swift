@@ -116,6 +116,7 @@ package actor SoraConnection {
     /// The participant; `nil` without a reservation.
     var participant: ParticipantID? { reservation?.participant }
 
+    var channelName: ChannelName? { state.channel }
     /// The client's network.
     private var network: ClientNetwork { context.clients.network(of: channel) }
 

@@ -20,6 +20,19 @@ extension SoraServerMessage {
         case .roleChanged(let role, let initiator):
             message.add("role", role.rawValue)
             message.add("by", initiator.rawValue)
+        case .handChanged(let hand):
+            add(hand, to: &message)
+            message.add("raised", hand.isRaised)
+        case .chatHistory(let messages):
+            let texts = messages.map { sent in
+                var entry = JSONObjectWriter()
+                entry.add("user_id", sent.user)
+                entry.add("display_name", ifPresent: sent.displayName.map(jsonString))
+                entry.add("text", sent.text)
+                entry.add("sent_at", Int(sent.unixSeconds))
+                return entry.text
+            }
+            message.add("messages", json: jsonArray(texts))
         case .muted(let kind, let isMuted, let initiator):
             message.add("kind", kind.rawValue)
             message.add("muted", isMuted)
@@ -61,6 +74,18 @@ extension SoraServerMessage {
             return entry.text
         }
         message.add("users", json: jsonArray(users))
+        if joined.mayModerate { message.add("moderator", true) }
+        let hands = joined.hands.map { hand in
+            var entry = JSONObjectWriter()
+            add(hand, to: &entry)
+            return entry.text
+        }
+        message.add("hands", json: jsonArray(hands))
+    }
+
+    private static func add(_ hand: Hand, to message: inout JSONObjectWriter) {
+        message.add("user_id", hand.user)
+        message.add("display_name", ifPresent: hand.displayName.map(jsonString))
     }
 
     private static func add(_ user: ChannelUser, withMetadata: Bool, to message: inout JSONObjectWriter) {

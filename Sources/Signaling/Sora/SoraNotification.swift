@@ -70,7 +70,8 @@ extension SoraServerMessage {
             message.add("connection_id", member.id.value)
             message.add("elapsed", elapsed)
         case .accessExpires(let second): message.add("expires_at", Int(second))
-        case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted:
+        case .channelJoined, .userOnline, .userOffline, .tracksChanged, .roleChanged, .muted, .handChanged,
+            .chatHistory:
             addUserEvent(notification.content, to: &message)
         }
         return message.text
@@ -101,6 +102,8 @@ extension SoraServerMessage {
         case .firstFrame: "track.first_frame"
         case .roleChanged: "role.changed"
         case .muted: "muted"
+        case .handChanged: "hand.changed"
+        case .chatHistory: "chat.history"
         }
     }
 

@@ -69,6 +69,8 @@ struct SoraSession {
     private var quality: QualityMessage?
     /// Whether the signaling moved to data channels.
     private var isSwitched = false
+    /// Whether the rooms keep the client's place when its connection is lost.
+    var keepsPlace: Bool { settings.options != nil }
     /// Whether the WebSocket is closed, and the connection goes on without.
     private var isSocketLost = false
 

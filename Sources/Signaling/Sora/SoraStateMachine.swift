@@ -60,8 +60,13 @@ struct SoraStateMachine {
         /// - Parameter isStale: whether remote streams changed meanwhile.
         case reserving(SoraSettings, until: Instant, isStale: Bool)
         case running(SoraSession)
+        /// The client closed its DTLS association, and keeps its place unless its `disconnect` follows until the deadline.
+        case parting(until: Instant)
         case ended
     }
+
+    /// How much later than the end of DTLS a client's `disconnect` may come. They take different ways, and both are sent at once.
+    private static let partingTimeout = Interval.seconds(1)
 
     /// The time limit from `connect` to the offer: longer than any webhook timeout.
     private static let admissionTimeout = Interval.seconds(75)
@@ -94,7 +99,7 @@ struct SoraStateMachine {
     var isUnadmitted: Bool {
         switch phase {
         case .waiting, .authorizing, .reserving: true
-        case .running, .ended: false
+        case .running, .parting, .ended: false
         }
     }
 
@@ -131,6 +136,7 @@ extension SoraStateMachine {
             return [.authorize(connect)]
         case (.connect, _): throw SoraClose(.invalidMessage, "The client sent a second \"connect\".")
         case (.disconnect, _): return end(.disconnected, leaving: .left)
+        case (_, .parting): return []
         case (_, .waiting): throw SoraClose(.invalidMessage, "The first message of the client is not \"connect\".")
         case (_, .running):
             return inSession { session throws(SoraEnd) in try session.received(message, at: now) }
@@ -195,7 +201,7 @@ extension SoraStateMachine {
     private var isJoining: Bool {
         switch phase {
         case .authorizing, .reserving: true
-        case .waiting, .running, .ended: false
+        case .waiting, .running, .parting, .ended: false
         }
     }
 
@@ -306,7 +312,10 @@ extension SoraStateMachine {
 extension SoraStateMachine {
     mutating func received(_ event: ParticipantEvent, at now: Instant) -> [Action] {
         switch (event, phase) {
-        case (_, .ended): return []
+        case (_, .ended), (_, .parting): return []
+        case (.ended(.transport(.closedByPeer)), .running(let session)) where session.keepsPlace:
+            phase = .parting(until: now + Self.partingTimeout)
+            return []
         case (.ended(let reason), _): return end(SoraClose(reason) ?? .disconnected, leaving: reason)
         case (.subscriptionsChanged, .reserving(let settings, let until, _)):
             phase = .reserving(settings, until: until, isStale: true)
@@ -343,7 +352,7 @@ extension SoraStateMachine {
     /// The time of the next ``handleTimeout(at:)``; `nil` after the end.
     var nextDeadline: Instant? {
         switch phase {
-        case .waiting(let until), .authorizing(_, let until), .reserving(_, let until, _): until
+        case .waiting(let until), .authorizing(_, let until), .reserving(_, let until, _), .parting(let until): until
         case .running(let session): session.nextDeadline
         case .ended: nil
         }
@@ -354,6 +363,8 @@ extension SoraStateMachine {
         case .waiting(let until): return now >= until ? end(.connectWaitTimeout) : []
         case .authorizing(_, let until), .reserving(_, let until, _):
             return now >= until ? end(.admissionTimeout) : []
+        case .parting(let until):
+            return now >= until ? end(.disconnected, leaving: .transport(.closedByPeer)) : []
         case .running:
             let lastMessage = lastMessage
             return inSession { session throws(SoraEnd) in try session.handleTimeout(lastMessage: lastMessage, at: now) }

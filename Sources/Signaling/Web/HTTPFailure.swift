@@ -106,7 +106,7 @@ package struct HTTPFailure: Error {
         case .audienceByOperator:
             self.init(
                 .forbidden,
-                "An operator made this user audience, and only an operator can make it host.",
+                "An operator or moderator made this user audience, and only one of them can make it host.",
                 kind: .audienceOnly
             )
         case .appMismatch:
@@ -118,6 +118,8 @@ package struct HTTPFailure: Error {
         case .forbidden: self.init(.forbidden, "Only an operator may ask for this.")
         case .mutedByOperator:
             self.init(.conflict, "An operator muted this client, and only an operator can unmute it.")
+        case .moderatorsOnly:
+            self.init(.forbidden, "Only a host whose token has \"nagare.moderate\" can do this to others.")
         case .changesTooFrequent:
             self.init(
                 .tooManyRequests,

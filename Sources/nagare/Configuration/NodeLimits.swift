@@ -157,6 +157,13 @@ extension Limit {
             many,
             "deliveries per second of all messages on the node; beyond it each channel has an equal part"
         ),
+        Limit(
+            "chat-history",
+            \.rooms.chatHistoryMax,
+            0...1_000,
+            "texts of a channel's chat (label #chat) that the node keeps for those who join later, 32 KiB of them at most; 0 for "
+                + "none"
+        ),
         Limit("event-streams", \.rooms.listenersMax, many, "channel event streams of the node"),
         Limit("channel-event-streams", \.rooms.listenersPerChannelMax, many, "event streams of one channel"),
         Limit(

@@ -245,6 +245,41 @@ import Wire
         }
     }
 
+    private static let ofOthers: [(method: String, parameters: String, command: ChannelCommand)] = [
+        ("setRole", #"{"role":"host","user_id":"b"}"#, .setRole(.host, of: .user("b"))),
+        ("setMuted", #"{"kind":"video","muted":true,"user_id":"b"}"#, .mute(.user("b"), kinds: [.video])),
+        ("muteOthers", #"{"kind":"audio"}"#, .mute(.all, kinds: [.audio])),
+        ("removeUser", #"{"user_id":"b"}"#, .end(.user("b"), .kicked)),
+        ("raiseHand", #"{"raised":true}"#, .raiseHand(true, of: SoraBench.id)),
+    ]
+
+    @Test(arguments: ofOthers)
+    func `what a moderator asks for is a command about others`(
+        method: String,
+        parameters: String,
+        command: ChannelCommand
+    ) throws {
+        var bench = try Self.joined()
+        bench.receive(Self.request("1", method, parameters))
+        guard case .request(.perform(command, result: _)) = try bench.request() else {
+            Issue.record("not performed")
+            return
+        }
+        bench.take(bench.state.requested(.failure(RequestFailure(RoomError.moderatorsOnly))))
+        #expect(try bench.next()["error"]?["reason"] == "NOT-A-MODERATOR")
+    }
+
+    @Test func `requests about others that lack something are refused`() throws {
+        var bench = try Self.joined()
+        for (method, parameters) in [
+            ("setMuted", #"{"kind":"audio","muted":false,"user_id":"b"}"#), ("muteOthers", "{}"), ("removeUser", "{}"),
+            ("raiseHand", "{}"),
+        ] {
+            bench.receive(Self.request("3", method, parameters))
+            #expect(try bench.next()["error"]?["reason"] == "PARAMETERS-INVALID", "\(method)")
+        }
+    }
+
     @Test func `a client of another profile is refused`() throws {
         var bench = SoraBench()
         bench.receive(SoraBench.connect(.sendrecv, #""nagare":{"profile":"interactive"}"#))

@@ -168,6 +168,22 @@ import Wire
         #expect(Self.close(#"{"type":"candidate","candidate":"\#(candidate)"}"#)?.close.reason == "INVALID-MESSAGE")
     }
 
+    @Test(
+        arguments: [
+            ("", "1", "48000"), (#""audio":{"bit_rate":128}"#, "1", nil),
+            (#""audio":{"opus_params":{"usedtx":true}}"#, "1", "48000"),
+            (#""audio":{"opus_params":{"stereo":false}}"#, "0", nil),
+        ] as [(String, String, String?)]
+    )
+    func `two channels are heard without being asked for, at a rate that is not twice that of one`(
+        members: String,
+        stereo: String,
+        bitrate: String?
+    ) throws {
+        let opus = try SoraCodecs.audio(try Self.connect(members).audio)
+        #expect(opus.formatValue("stereo") == stereo && opus.formatValue("maxaveragebitrate") == bitrate)
+    }
+
     @Test func `codec parameters become format parameters`() throws {
         let audio = try Self.connect(
             #""audio":{"codec_type":"opus","opus_params":{"stereo":true,"usedtx":true,"maxplaybackrate":16000}}"#

@@ -62,8 +62,8 @@ import Testing
     }
 
     private static let ofChannels = [
-        "nagare/setRole", "nagare/setMuted", "nagare/subscribe", "nagare/unsubscribe", "nagare/statistics",
-        "nagare/listMembers", "nagare/refreshToken",
+        "nagare/setRole", "nagare/setMuted", "nagare/raiseHand", "nagare/muteOthers", "nagare/removeUser",
+        "nagare/subscribe", "nagare/unsubscribe", "nagare/statistics", "nagare/listMembers", "nagare/refreshToken",
     ]
 
     @Test(

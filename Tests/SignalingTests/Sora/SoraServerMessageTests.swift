@@ -472,6 +472,7 @@ import Wire
                     resumeToken: "token",
                     graceSeconds: 20,
                     elapsedMilliseconds: 321,
+                    mayModerate: true,
                     users: [
                         .init(
                             user: guest,
@@ -484,7 +485,8 @@ import Wire
                                 )
                             ]
                         )
-                    ]
+                    ],
+                    hands: [Hand(user: "guest", displayName: "G", isRaised: true)]
                 )
             ),
             [
@@ -502,6 +504,18 @@ import Wire
                         ],
                     ]
                 ],
+                "moderator": true, "hands": [["user_id": "guest", "display_name": "G"]],
+            ]
+        ),
+        (
+            .handChanged(Hand(user: "h", displayName: nil, isRaised: true)),
+            ["event_type": "hand.changed", "user_id": "h", "raised": true]
+        ),
+        (
+            .chatHistory([ChatMessage(user: "h", displayName: "H", text: "a\"b", unixSeconds: 7)]),
+            [
+                "event_type": "chat.history",
+                "messages": [["user_id": "h", "display_name": "H", "text": "a\"b", "sent_at": 7]],
             ]
         ),
         (

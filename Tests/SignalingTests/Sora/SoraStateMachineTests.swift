@@ -358,6 +358,31 @@ import Wire
         (.rejected("WHY"), 4490, "WHY"), (.unanswered, 4490, "ANSWER-TIMEOUT-ERROR"),
         (.unreachable, 4490, "CONNECTION-CREATED-WAIT-TIMEOUT-ERROR"), (.evicted, 4490, "INTERNAL-ERROR"),
     ]
+    private static func extended() throws -> SoraBench {
+        var bench = SoraBench()
+        try bench.connected(SoraBench.connect(.sendrecv, #""nagare":{}"#))
+        return bench
+    }
+
+    @Test func `who closes DTLS and says that it leaves has left, in any order`() throws {
+        var bench = try Self.extended()
+        bench.receive(.ended(.transport(.closedByPeer)))
+        #expect(bench.close == nil && bench.left == nil)
+        bench.receive(#"{"type":"pong"}"#)
+        bench.receive(#"{"type":"disconnect"}"#)
+        #expect(bench.close?.close == WebSocketClose(1000, "TYPE-DISCONNECT") && bench.left == .left)
+    }
+
+    @Test func `who only closes DTLS is told so a second later`() throws {
+        var bench = try Self.extended()
+        bench.receive(.ended(.transport(.closedByPeer)))
+        _ = bench.wait(until: bench.now + .milliseconds(999))
+        #expect(bench.close == nil)
+        _ = bench.wait(until: bench.now + .milliseconds(1))
+        #expect(bench.close?.close == WebSocketClose(1000, "TYPE-DISCONNECT"))
+        #expect(bench.left == .transport(.closedByPeer))
+    }
+
     @Test(arguments: ends.indices) func `each end has its code and reason`(row: Int) throws {
         let (reason, code, text) = Self.ends[row]
         var bench = SoraBench()

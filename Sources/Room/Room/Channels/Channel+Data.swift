@@ -67,9 +67,29 @@ extension Channel {
             case .post(let event, let id): post(.data(event), to: id, &slowConsumers)
             case .drop(let reason): context.node.withModel { $0.messageDropped(reason) }
             case .relay(let message, let nodes): context.cluster?.send(message, of: name, to: nodes)
+            case .chatted(let user, let displayName, let text):
+                let now = context.environment.clock.now().unixNanoseconds / 1_000_000_000
+                beginChat()
+                chat.append(ChatMessage(user: user, displayName: displayName, text: text, unixSeconds: now))
+            case .chatOpened(let id): tellChat(to: id, &slowConsumers)
             }
         }
         for slowConsumer in slowConsumers { end(slowConsumer, reason: .tooSlow) }
+    }
+
+    /// What was written in an earlier session is not for this one.
+    private func beginChat() {
+        guard let session = model.session?.id, session != chatSession else { return }
+        chatSession = session
+        chat.removeAll()
+    }
+
+    private func tellChat(to id: ParticipantID, _ slowConsumers: inout [ParticipantID]) {
+        beginChat()
+        guard !chat.messages.isEmpty, model.readsChat(id) else { return }
+        let content = Notification.Content.chatHistory(chat.messages)
+        let notification = Notification(content, timestamp: model.now.unixNanoseconds)
+        post(.notification(notification), to: id, &slowConsumers)
     }
 
     /// ``ChannelDirectory/send(_:on:to:)``

@@ -45,6 +45,9 @@ actor Channel: PeerEventReceiver {
     var model: ChannelModel
     /// The data channels of the participants.
     var data: DataRouter
+    /// The chat of ``chatSession``.
+    var chat: ChatHistory
+    var chatSession: ChannelSessionID?
     /// The next job on events of data channels, while there is one.
     var dataJob: Task<Void, Never>?
     /// Waits while messages have no room in the meters of their senders.
@@ -91,6 +94,7 @@ actor Channel: PeerEventReceiver {
         executor = context.executors.executor(for: name)
         model = ChannelModel(name: name, limits: limits)
         data = DataRouter(limits: limits)
+        chat = ChatHistory(limits: limits)
     }
 
     // MARK: Events of peers and of other channels

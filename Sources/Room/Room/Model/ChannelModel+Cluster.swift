@@ -100,6 +100,7 @@ extension ChannelModel {
         updateConnection(before, to: record, into: &effects)
         guard let after = participants[id] else { return }
         if before.isAnnounced { announceTracks(of: id, changedFrom: before, into: &effects) }
+        if after.isHandRaised != before.isHandRaised { announceHand(of: after, into: &effects) }
         if after.quality != before.quality { tellOthersOfQuality(of: after, into: &effects) }
         if after.isLive, after.isSource(otherThan: before) { updateSlots(thatPlay: after, into: &effects) }
         for mid in record.speaking.symmetricDifference(before.speaking) {
@@ -178,6 +179,7 @@ extension ChannelModel {
         var effects: [Effect] = []
         if participant.terms.negotiatedRole.publishes { removePublisher(participant, bundleMembers, into: &effects) }
         if participant.isConnected { announceGone(participant, bundleMembers, departure, into: &effects) }
+        lowerHand(ofDeparted: participant, into: &effects)
         if participant.isActive { changed(into: &effects) }
         return effects.ofOtherNodes + othersLeft()
     }

@@ -14,19 +14,24 @@ extension ChannelModel {
         by initiator: Initiator
     ) throws(RoomError) -> (reply: ChannelReply, effects: [Effect]) {
         try checkPermission(of: initiator, for: command)
+        let kind = initiator.kind(for: command)
+        if kind == .moderator, case .member(let id) = initiator { try takeModeration(of: id) }
         let effects: [Effect]
         switch command {
         case .end(let selection, let cause):
             let ids = ownOnly(members(selection), by: initiator)
+            if kind == .moderator, ids.isEmpty { throw .participantUnknown }
             return (ChannelReply(participants: ids), leftTogether(ids, reason: cause.reason))
         case .push(let json, let selection): return try push(json, to: selection, by: initiator)
-        case .setRole(let role, of: .user(let user)): return reply(try roleRequested(role, ofUser: user))
+        case .setRole(let role, of: .user(let user)): return reply(try roleRequested(role, ofUser: user, by: kind))
         case .setRole(let role, of: .participant(let id)):
-            effects = try roleRequested(role, of: id, by: initiator.kind)
+            effects = try roleRequested(role, of: id, by: kind)
         case .setMuted(let isMuted, let kinds, of: .user(let user)):
             return reply(try muteRequested(isMuted, kinds, ofUser: user))
         case .setMuted(let isMuted, let kinds, of: .participant(let id)):
-            effects = try muteRequested(isMuted, kinds, of: id, by: initiator.kind)
+            effects = try muteRequested(isMuted, kinds, of: id, by: kind)
+        case .mute(let selection, let kinds): return reply(try mute(selection, kinds, by: initiator))
+        case .raiseHand(let isRaised, let id): effects = try handRequested(isRaised, of: id)
         case .subscribe(let isSubscribed, let selection, receiver: .user(let user)):
             return reply(try subscriptionRequested(isSubscribed, selection, ofUser: user))
         case .subscribe(let isSubscribed, let selection, receiver: .participant(let id)):
@@ -55,13 +60,15 @@ extension ChannelModel {
         return (ChannelReply(participants: command.participant.map { [$0] } ?? []), effects)
     }
 
-    /// Operators may ask for everything, members for what is about themselves, and other nodes for their part of an operator's
+    /// Operators may ask for everything, members for what is about themselves, moderators for some of others, and other nodes for their part of an operator's
     /// command, which is about participants of this node.
     private func checkPermission(of initiator: Initiator, for command: ChannelCommand) throws(RoomError) {
         switch initiator {
         case .operator: break
         case .member(let id):
-            guard command.permission.contains(.member), command.participant == id else { throw .forbidden }
+            if command.permission.contains(.member), command.participant == id { return }
+            guard command.permission.contains(.moderators) else { throw .forbidden }
+            guard participants[id]?.moderates == true else { throw .moderatorsOnly }
         case .node:
             guard command.permission.contains(.nodes) else { throw .forbidden }
             if let id = command.participant, participants[id]?.isRemote ?? true { throw .participantUnknown }
@@ -77,7 +84,7 @@ extension ChannelModel {
     // MARK: Selections
 
     /// The participants of a selection, in the order of joining.
-    private func members(_ selection: ChannelCommand.Selection) -> [ParticipantID] {
+    func members(_ selection: ChannelCommand.Selection) -> [ParticipantID] {
         switch selection {
         case .all: members()
         case .role(let role): members(role: role)
@@ -87,7 +94,7 @@ extension ChannelModel {
     }
 
     /// The participants of this node when another node asks; it has asked the others itself.
-    private func ownOnly(_ ids: [ParticipantID], by initiator: Initiator) -> [ParticipantID] {
+    func ownOnly(_ ids: [ParticipantID], by initiator: Initiator) -> [ParticipantID] {
         initiator == .node ? ids.filter { participants[$0]?.isRemote == false } : ids
     }
 

@@ -172,6 +172,7 @@ extension ChannelModel {
         }
         effects.append(.ended(id, reason))
         announceEnded(participant, bundleMembers, reason, into: &effects)
+        lowerHand(ofDeparted: participant, into: &effects)
         departed(from: participant.location.node, into: &effects)
         if participant.isActive { changed(into: &effects) }
         resetIfUnused()

@@ -19,7 +19,7 @@ extension ChannelModel {
         registerChanged()
     }
 
-    /// An operator makes a user of an interactive channel host or audience. Audience stays so until an operator makes it
+    /// An operator or moderator makes a user of an interactive channel host or audience. Audience stays so until one makes it
     /// host: a connection that only sends ends, and the user's own requests and later connections do not make it host.
     ///
     /// - Returns: the connections that changed or ended, and the effects.
@@ -28,20 +28,22 @@ extension ChannelModel {
     ///   user's connections can be host. Nothing has changed then.
     package mutating func roleRequested(
         _ role: ChannelRole,
-        ofUser user: String
+        ofUser user: String,
+        by initiator: Initiator.Kind = .operator
     ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         let ids = members(clientID: user)
         guard !ids.isEmpty else { throw .participantUnknown }
         guard profile == .interactive else { throw .rolesUnused }
         switch role {
-        case .host: return try madeHost(ids, user)
-        case .audience: return try madeAudience(ids, user)
+        case .host: return try madeHost(ids, user, by: initiator)
+        case .audience: return try madeAudience(ids, user, by: initiator)
         }
     }
 
     private mutating func madeHost(
         _ ids: [ParticipantID],
-        _ user: String
+        _ user: String,
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         var refusal: RoomError? = .roleUnavailable
         var (changed, effects) = ([ParticipantID](), [Effect]())
@@ -54,7 +56,7 @@ extension ChannelModel {
                 continue
             }
             do throws(RoomError) {
-                effects += try roleRequested(.host, of: id, by: .operator)
+                effects += try roleRequested(.host, of: id, by: initiator)
                 changed.append(id)
                 refusal = nil
             } catch {
@@ -68,7 +70,8 @@ extension ChannelModel {
 
     private mutating func madeAudience(
         _ ids: [ParticipantID],
-        _ user: String
+        _ user: String,
+        by initiator: Initiator.Kind
     ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
         changeHold(of: user) { $0.isAudience = true }
         var (changed, effects) = ([ParticipantID](), [Effect]())
@@ -79,7 +82,7 @@ extension ChannelModel {
         }
         for id in ids {
             guard let participant = participants[id], participant.role.publishes else { continue }
-            effects += try change(participant, to: .audience, by: .operator)
+            effects += try change(participant, to: .audience, by: initiator)
             changed.append(id)
         }
         return (changed, effects)

@@ -51,6 +51,17 @@ extension ChannelModel {
         announceOwnState(since: before, into: &effects)
     }
 
+    /// Takes a token for what a moderator changes of others. Nobody is told with it of what waited.
+    ///
+    /// - Throws: ``RoomError/changesTooFrequent``, ``RoomError/participantUnknown``.
+    mutating func takeModeration(of id: ParticipantID) throws(RoomError) {
+        guard let taken = participants[id]?.changes?.budget.take(at: now.instant) else { throw .participantUnknown }
+        guard taken else {
+            limitedChanges[.refused, default: 0] &+= 1
+            throw .changesTooFrequent
+        }
+    }
+
     /// A member changed its own state. Others know it from now on, or are told of the latest state later.
     ///
     /// - Parameter before: the member before the change.

@@ -36,6 +36,8 @@ extension ChannelModel {
         case .signalingLost: return .signaling
         case .pongTimedOut: return .pongs
         case .transport(.consentExpired): return .transport
+        // Clients of WHIP and WHEP close DTLS before their DELETE.
+        case .transport(.closedByPeer) where participant.agent.signaling == .sora: return .transport
         default: return nil
         }
     }
@@ -173,6 +175,7 @@ extension ChannelModel {
         participant.notifiesICEState = request.notifiesICEState
         participant.agent = request.agent
         participant.mayPublish = request.mayPublish
+        participant.mayModerate = request.mayModerate
         participant.member.notifyMetadataJSON = request.notifyMetadataJSON ?? participant.member.notifyMetadataJSON
         participant.quality = .unknown
         participant.resumption?.renew(secret)

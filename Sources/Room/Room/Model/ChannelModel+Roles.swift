@@ -81,6 +81,7 @@ extension ChannelModel {
         }
         var effects: [Effect] = []
         if initiator == .member { try takeChange(of: id, into: &effects) }
+        setHand(false, of: id, into: &effects)
         guard let before = participants[id] else { return effects }
         switch role {
         case .host: becameHost(before, into: &effects)
@@ -129,6 +130,43 @@ extension ChannelModel {
         state.counts.add(1, role)
     }
 
+    /// Mutes kinds of participants' media until they unmute themselves.
+    ///
+    /// - Parameter user: the moderator's, which is left out of a selection of all.
+    /// - Throws: ``RoomError/participantUnknown`` when nobody is selected by name.
+    mutating func mute(
+        _ selection: ChannelCommand.Selection,
+        _ kinds: Set<MediaKind>,
+        by initiator: Initiator
+    ) throws(RoomError) -> (changed: [ParticipantID], effects: [Effect]) {
+        var ids = ownOnly(members(selection), by: initiator)
+        if case .user = selection, ids.isEmpty { throw .participantUnknown }
+        if case .member(let moderator) = initiator, selection == .all {
+            let user = participants[moderator]?.member.clientID
+            ids.removeAll { participants[$0]?.member.clientID == user }
+        }
+        var (changed, effects) = ([ParticipantID](), [Effect]())
+        var ofOthers: [NodeIncarnation: [ParticipantID]] = [:]
+        for id in ids {
+            guard let participant = participants[id], participant.isActive,
+                !kinds.isSubset(of: participant.mutedByModerator)
+            else { continue }
+            changed.append(id)
+            if participant.isRemote {
+                ofOthers[participant.location.node, default: []].append(id)
+                continue
+            }
+            for kind in MediaKind.allCases where kinds.contains(kind) {
+                guard let before = participants[id] else { continue }
+                effects += mute(true, kind, of: before, by: .moderator)
+            }
+        }
+        for (node, ids) in ofOthers.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            effects.append(.request(.mute(.participants(ids), kinds: kinds), of: node))
+        }
+        return (changed, effects)
+    }
+
     /// Mutes kinds of an active member's media, or unmutes them. An operator's mute also stops forwarding, and the member
     /// cannot undo it.
     ///
@@ -166,19 +204,28 @@ extension ChannelModel {
         var after = before
         switch initiator {
         case .member:
-            if isMuted { after.mutedByItself.insert(kind) } else { after.mutedByItself.remove(kind) }
+            if isMuted {
+                after.mutedByItself.insert(kind)
+            } else {
+                after.mutedByItself.remove(kind)
+                after.mutedByModerator.remove(kind)
+            }
+        case .moderator: after.mutedByModerator.insert(kind)
         case .operator:
             if isMuted { after.mutedByOperator.insert(kind) } else { after.mutedByOperator.remove(kind) }
         }
-        guard after.mutedByItself != before.mutedByItself || after.mutedByOperator != before.mutedByOperator else {
-            return []
-        }
+        guard
+            after.mutedByItself != before.mutedByItself || after.mutedByOperator != before.mutedByOperator
+                || after.mutedByModerator != before.mutedByModerator
+        else { return [] }
         participants[id] = after
         if initiator == .member { ownStateChanged(since: before) }
         var effects: [Effect] = []
-        if after.mutedByOperator != before.mutedByOperator {
+        if after.stopped != before.stopped {
             updateSlots(thatMayPlay: id, into: &effects)
             if kind == .audio { updateSpeech(of: id, into: &effects) }
+        }
+        if initiator != .member {
             if after.isConnected, after.receivesNotifications, after.terms.options != nil {
                 effects.append(.notify(.muted(kind, isMuted: isMuted, by: initiator), to: [id]))
             }

@@ -21,7 +21,7 @@ extension ChannelModel {
         } else {
             participants[id]?.speaking.remove(mid)
         }
-        guard participant.isLive, !participant.mutedByOperator.contains(.audio),
+        guard participant.isLive, !participant.stopped.contains(.audio),
             let speaks = participants[id].map({ !$0.speaking.isEmpty })
         else { return }
         if isSpeaking {
@@ -40,7 +40,7 @@ extension ChannelModel {
     /// An operator muted or unmuted a participant's audio: who is not heard does not speak.
     mutating func updateSpeech(of id: ParticipantID, into effects: inout [Effect]) {
         guard let participant = participants[id], participant.isLive, !participant.speaking.isEmpty else { return }
-        if participant.mutedByOperator.contains(.audio) {
+        if participant.stopped.contains(.audio) {
             state.session?.speakers.stoppedSpeaking(id)
             updateFocus(into: &effects)
         } else {

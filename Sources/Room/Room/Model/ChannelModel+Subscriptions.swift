@@ -47,8 +47,8 @@ extension ChannelModel {
             isSpeaker: state.session?.recentSpeakers.contains(id) ?? false
         )
         source.channelVerdict = channelVerdict(on: source)
-        if participant.mutedByOperator.contains(.audio) { source.channelVerdict.audio = true }
-        if participant.mutedByOperator.contains(.video) { source.channelVerdict.video = true }
+        if participant.stopped.contains(.audio) { source.channelVerdict.audio = true }
+        if participant.stopped.contains(.video) { source.channelVerdict.video = true }
         return source
     }
 

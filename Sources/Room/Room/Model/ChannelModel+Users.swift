@@ -86,6 +86,14 @@ extension ChannelModel {
         for kind in MediaKind.allCases where newcomer.mutedByOperator.contains(kind) {
             effects.append(.notify(.muted(kind, isMuted: true, by: .operator), to: [newcomer.id]))
         }
+        for kind in MediaKind.allCases where newcomer.mutedByModerator.contains(kind) {
+            effects.append(.notify(.muted(kind, isMuted: true, by: .moderator), to: [newcomer.id]))
+        }
+    }
+
+    /// Whether a member is told what was written in the chat before it joined: one that knows the channel extension.
+    func readsChat(_ id: ParticipantID) -> Bool {
+        participants[id].map { $0.terms.options != nil && $0.receivesNotifications } ?? false
     }
 
     /// What a connected member is told of its channel when it asks. The list costs as much as a change that is announced, and counts
@@ -123,7 +131,9 @@ extension ChannelModel {
             graceSeconds: newcomer.resumption == nil ? 0 : Int(graceSeconds),
             elapsedMilliseconds: newcomer.peer == newcomer.firstPeer
                 ? newcomer.elapsedMilliseconds(at: newcomer.connectedAt) : nil,
-            users: groups.compactMap(Self.user)
+            mayModerate: newcomer.mayModerate,
+            users: groups.compactMap(Self.user),
+            hands: hands(asSeenBy: newcomer)
         )
     }
 

@@ -41,12 +41,14 @@ extension Participant {
         begun.formUnion(record.publications.flowingKinds)
         mutedByItself = record.mutedByItself
         mutedByOperator = record.mutedByOperator
+        mutedByModerator = record.mutedByModerator ?? []
+        isHandRaised = record.isHandRaised ?? false
         if liveNumber == 0 { liveNumber = record.liveNumber }
     }
 
     /// Whether viewers have to play something else than before.
     func isSource(otherThan before: Self) -> Bool {
         peer != before.peer || location != before.location || publications != before.publications
-            || mutedByOperator != before.mutedByOperator || isActive != before.isActive
+            || stopped != before.stopped || isActive != before.isActive
     }
 }

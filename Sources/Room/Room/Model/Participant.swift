@@ -23,6 +23,8 @@ struct Participant: Sendable, Codable {
     var agent: ClientAgent
     /// Whether its authorization lets it publish.
     var mayPublish: Bool
+    /// Whether its authorization lets it moderate while it is a host.
+    var mayModerate = false
     /// When its permission expires; `nil` without an end.
     var expiry: AccessExpiry?
     /// Bit/s that it may be sent at present: those of its grant, or an operator's choice.
@@ -59,6 +61,10 @@ struct Participant: Sendable, Codable {
     /// What it muted last. Others may not know it yet: see ``known``.
     var mutedByItself: Set<MediaKind> = []
     var mutedByOperator: Set<MediaKind> = []
+    /// What a moderator muted, and it has not unmuted since.
+    var mutedByModerator: Set<MediaKind> = []
+    /// Whether it asks to speak.
+    var isHandRaised = false
     /// The budget of its changes of itself; `nil` for a member of another node, which has the budget.
     var changes: OwnChanges?
     /// The quality of its network.
@@ -179,6 +185,7 @@ struct Participant: Sendable, Codable {
         notifiesICEState = request.notifiesICEState
         agent = request.agent
         mayPublish = request.mayPublish
+        mayModerate = request.mayModerate
         expiry = request.expiry
         receiveBitsPerSecondMax = request.receiveBitsPerSecondMax
         createdAt = now
@@ -221,8 +228,12 @@ struct Participant: Sendable, Codable {
     func flowChanges(since before: Self) -> Set<MediaKind> {
         flowing.symmetricDifference(before.flowing).intersection(before.begun)
     }
-    /// The kinds that it or an operator muted, as others know it.
-    var muted: Set<MediaKind> { known.muted.union(mutedByOperator) }
+    /// The kinds that are not forwarded, because an operator or moderator muted them.
+    var stopped: Set<MediaKind> { mutedByOperator.union(mutedByModerator) }
+    /// The kinds that it, an operator or a moderator muted, as others know it.
+    var muted: Set<MediaKind> { known.muted.union(stopped) }
+    /// Whether it moderates the channel at present.
+    var moderates: Bool { mayModerate && isConnected && role.publishes }
 
     mutating func activate(_ publications: [Publication]) {
         isActive = true

@@ -57,6 +57,13 @@ package struct ChannelUser: Hashable, Sendable {
     package let notifyMetadataJSON: String?
 }
 
+/// A user that asks to speak, or no longer does.
+package struct Hand: Hashable, Sendable {
+    package let user: String
+    package let displayName: String?
+    package let isRaised: Bool
+}
+
 /// What a member is told of its channel when it has joined, and when it asks.
 package struct JoinedChannel: Hashable, Sendable {
     /// Another user that was announced, with its connections in the order of joining.
@@ -84,6 +91,10 @@ package struct JoinedChannel: Hashable, Sendable {
     package let graceSeconds: Int
     /// From its request to the connection, in milliseconds; `nil` for a connection that took its place again.
     package let elapsedMilliseconds: Int?
+    /// Whether the newcomer may moderate the channel while it is a host.
+    package let mayModerate: Bool
     /// The others in the order of joining.
     package let users: [User]
+    /// The hands of others that are raised.
+    package let hands: [Hand]
 }

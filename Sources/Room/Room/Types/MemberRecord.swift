@@ -35,6 +35,10 @@ package struct MemberRecord: Hashable, Sendable, Codable {
     let publications: [Publication]
     let mutedByItself: Set<MediaKind>
     let mutedByOperator: Set<MediaKind>
+    /// See ``Participant/mutedByModerator``; `nil` of a node whose build does not tell.
+    let mutedByModerator: Set<MediaKind>?
+    /// See ``Participant/isHandRaised``; `nil` of a node whose build does not tell.
+    let isHandRaised: Bool?
     let quality: LinkQuality
     /// Its tracks with speech.
     let speaking: Set<MID>
@@ -73,6 +77,8 @@ extension MemberRecord {
         publications = participant.negotiatedPublications
         mutedByItself = participant.known.muted
         mutedByOperator = participant.mutedByOperator
+        mutedByModerator = participant.mutedByModerator
+        isHandRaised = participant.isHandRaised
         quality = participant.quality
         speaking = participant.speaking
         decodedVideo = participant.decodedVideo

@@ -47,7 +47,11 @@ package final class Notification: Sendable {
         case firstFrame(Member, elapsedMilliseconds: Int)
         /// The receiver's own role changed.
         case roleChanged(ChannelRole, by: Initiator.Kind)
-        /// An operator muted or unmuted the receiver.
+        /// A user raised or lowered its hand.
+        case handChanged(Hand)
+        /// What was written in the channel's chat before the receiver read it, the oldest first.
+        case chatHistory([ChatMessage])
+        /// An operator muted or unmuted the receiver, or a moderator muted it.
         case muted(MediaKind, isMuted: Bool, by: Initiator.Kind)
     }
     package enum ICEState: String, Hashable, Sendable { case checking, connected }
