@@ -12,6 +12,8 @@ package enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case pattern = "pattern.js"
     case speaker = "speaker.js"
     case stage = "stage.js"
+    case stringsEnglish = "strings-en.js"
+    case stringsJapanese = "strings-ja.js"
     case tiles = "tiles.js"
     case ui = "ui.js"
     case words = "words.js"
@@ -52,6 +54,8 @@ package enum PageAsset: String, Hashable, Sendable, CaseIterable {
         case .pattern: PackageResources.pattern_js
         case .speaker: PackageResources.speaker_js
         case .stage: PackageResources.stage_js
+        case .stringsEnglish: PackageResources.strings_en_js
+        case .stringsJapanese: PackageResources.strings_ja_js
         case .tiles: PackageResources.tiles_js
         case .ui: PackageResources.ui_js
         case .words: PackageResources.words_js

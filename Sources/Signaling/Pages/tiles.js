@@ -28,7 +28,7 @@ export class Tile {
       toggle.setAttribute('aria-expanded', String(!panel.hidden));
       this.draw();
     };
-    if (own) this.find('[data-label="last"]').textContent = 'Limited by';
+    if (own) this.find('[data-last]').textContent = 'Limited by';
     this.rename(title, owner);
     this.video.onresize = () => this.#applyPicture();
     const seen = () => { this.firstFrameAt ??= Date.now(); };

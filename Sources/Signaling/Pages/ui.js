@@ -1,5 +1,10 @@
 // The elements of the page, and what it says beside the pictures.
 
+import { fillTexts, language, t } from './words.js';
+
+fillTexts(document);
+document.documentElement.lang = language;
+
 export const ui = Object.fromEntries([...document.querySelectorAll('[id]')].map((one) => [one.id, one]));
 
 export const remembered = {
@@ -41,7 +46,7 @@ export function showView(view) {
   ui.lobby.hidden = view !== 'form';
   ui.room.hidden = view === 'form';
   if (view !== 'form') return;
-  presence('idle', 'Not connected');
+  presence('idle', t('state.idle'));
   showQuality({}, '');
 }
 
