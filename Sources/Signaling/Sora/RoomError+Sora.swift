@@ -13,6 +13,7 @@ extension SoraClose {
         case .userPresent: self.init(.duplicatedChannelID, message)
         case .alreadyPublishing: self.init(.alreadyPublishing, message)
         case .publishersFull, .nodePublishersFull, .appPublishersFull: self.init(.publishersFull, message)
+        case .channelFull: self.init(.channelFull, message)
         case .banned: self.init(.banned, message)
         case .streamBlocked: self.init(.streamBlocked, message)
         case .audienceByOperator: self.init(.roleSetByOperator, message)

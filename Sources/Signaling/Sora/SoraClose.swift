@@ -49,6 +49,7 @@ package struct SoraClose: Error, Hashable, Sendable {
         case roleSetByOperator = "ROLE-SET-BY-OPERATOR"
         case channelOfOtherApp = "CHANNEL-OF-OTHER-APP"
         case publishersFull = "PUBLISHERS-FULL"
+        case channelFull = "CHANNEL-FULL"
         case alreadyPublishing = "ALREADY-PUBLISHING"
     }
 

@@ -456,7 +456,7 @@ import Wire
 
     @Test func `a refusal by the rooms closes the connection`() throws {
         for error: RoomError in [
-            .channelFull, .nodeFull, .networkFull(.unconnected), .connectionsBlocked, .media("There is no port."),
+            .nodeFull, .networkFull(.unconnected), .connectionsBlocked, .media("There is no port."),
         ] {
             var bench = SoraBench()
             bench.receive(SoraBench.connect())

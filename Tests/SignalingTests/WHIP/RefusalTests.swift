@@ -251,7 +251,7 @@ import Testing
         (RoomError.publishersFull, "PUBLISHERS-FULL"), (.nodePublishersFull, "PUBLISHERS-FULL"),
         (.appPublishersFull, "PUBLISHERS-FULL"), (.alreadyPublishing, "ALREADY-PUBLISHING"),
         (.userPresent, "DUPLICATED-CHANNEL-ID"), (.banned(untilUnixSeconds: nil), "BANNED"),
-        (.streamBlocked(untilUnixSeconds: 9), "STREAM-BLOCKED"), (.channelFull, "INTERNAL-ERROR"),
+        (.streamBlocked(untilUnixSeconds: 9), "STREAM-BLOCKED"), (.channelFull, "CHANNEL-FULL"),
     ])
     func `Sora clients are closed with a reason of the same kinds`(error: RoomError, reason: String) {
         let close = SoraClose(error)
