@@ -5,6 +5,9 @@ export type CallStatus = 'init' | 'connecting' | 'waiting' | 'connected' | 'disc
 export class Call extends EventTarget {
   constructor(options: { url?: string; room: string; token?: string; tracks?: MediaStreamTrack[]; media?: 'server' });
   readonly status: CallStatus;
+  /** Why, for programs. */
+  readonly statusReason: string;
+  /** Why, for people. */
   readonly statusText: string;
   /** The other's picture and sound; `null` while there is no other. */
   readonly stream: MediaStream | null;
@@ -16,7 +19,7 @@ export class Call extends EventTarget {
   refreshAuthInfo(token: string): Promise<number | null>;
   leave(): void;
 
-  addEventListener(type: 'status', listener: (event: CustomEvent<{ status: CallStatus; text: string }>) => void): void;
+  addEventListener(type: 'status', listener: (event: CustomEvent<{ status: CallStatus; reason: string; text: string }>) => void): void;
   addEventListener(type: 'authInfoWillExpire', listener: (event: CustomEvent<{ expiresAt: number }>) => void): void;
   addEventListener(type: 'stream', listener: (event: CustomEvent<{ stream: MediaStream | null }>) => void): void;
   addEventListener(type: string, listener: EventListenerOrEventListenerObject | null): void;

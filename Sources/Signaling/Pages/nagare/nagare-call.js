@@ -15,8 +15,9 @@ const ends = new RegExp('^(REPLACED|BANNED|STREAM-BLOCKED|KICKED|DISCONNECTED-AP
 const accessReasons = /denied|unauthor|auth|token/i;
 
 /**
- * A call of two. Its events are `CustomEvent`s: `status` {status, text}, with status `connecting`, `waiting` (alone),
- * `connected`, `disconnected` and `ended`; `stream` {stream}, the other's picture and sound, or `null`; and `authInfoWillExpire`
+ * A call of two. Its events are `CustomEvent`s: `status` {status, reason, text}, with status `connecting`, `waiting` (alone),
+ * `connected`, `disconnected` and `ended`, and why for programs and for people; `stream` {stream}, the other's picture and
+ * sound, or `null`; and `authInfoWillExpire`
  * {expiresAt}, in seconds since 1970, 30 s before the token expires and the call ends.
  */
 export class Call extends EventTarget {
@@ -47,9 +48,9 @@ export class Call extends EventTarget {
 
   get peerConnection() { return this.#peer; }
 
-  #become(status, text = '') {
-    Object.assign(this, { status, statusText: text });
-    this.dispatchEvent(new CustomEvent('status', { detail: { status, text } }));
+  #become(status, reason = '', text = '') {
+    Object.assign(this, { status, statusReason: reason, statusText: text });
+    this.dispatchEvent(new CustomEvent('status', { detail: { status, reason, text } }));
   }
 
   #open() {
@@ -69,7 +70,7 @@ export class Call extends EventTarget {
       const message = JSON.parse(data);
       if (message.type === 'reject') refusal = message.reason;
       this.#queue = this.#queue.then(() => this.#received(message)).catch((error) => this.#restart(
-        `This browser rejected the other’s message: ${error.message}`));
+        'BROWSER-REFUSED', `This browser rejected the other’s message: ${error.message}`));
     };
     socket.onclose = ({ reason }) => {
       if (socket !== this.#socket) return;
@@ -78,14 +79,17 @@ export class Call extends EventTarget {
         const text = sentences[refusal] ?? (isAccess
           ? `The server did not accept the access token${token ? '' : ': none was given'}.`
           : `The server refused the call: ${refusal}.`);
-        this.#finish(text);
+        this.#finish(refusal === 'full' ? 'CALL-FULL' : isAccess ? 'AUTHENTICATION-FAILURE' : refusal, text);
       } else if (ends.test(reason)) {
-        this.#finish(`The server ended the call: ${reason}.`);
-      } else if (reason === 'BYE' || this.status === 'connected' || this.status === 'waiting') {
-        this.#restart(reason === 'BYE' ? 'The other left.' : 'The connection to the server was lost.');
+        this.#finish(reason, `The server ended the call: ${reason}.`);
+      } else if (reason === 'BYE') {
+        this.#restart('OTHER-LEFT', 'The other left.');
+      } else if (this.status === 'connected' || this.status === 'waiting') {
+        this.#restart('SIGNALING-LOST', 'The connection to the server was lost.');
+      } else if (wasOpen) {
+        this.#restart(reason, `The server closed the connection: ${reason}.`);
       } else {
-        this.#restart(wasOpen ? `The server closed the connection: ${reason}.`
-          : `The server at ${new URL(url).host} does not answer.`);
+        this.#restart('UNREACHABLE', `The server at ${new URL(url).host} does not answer.`);
       }
     };
   }
@@ -160,11 +164,11 @@ export class Call extends EventTarget {
       clearTimeout(this.#timer);
       const { connectionState } = peer;
       if (connectionState === 'connected') this.#become(this.media === 'direct' || this.stream ? 'connected' : 'waiting');
-      if (connectionState === 'failed') this.#restart('No network path to the other was found.');
+      if (connectionState === 'failed') this.#restart('OTHER-UNREACHABLE', 'No network path to the other was found.');
       if (connectionState === 'disconnected') {
-        this.#become('disconnected', 'The connection to the other was lost.');
+        this.#become('disconnected', 'OTHER-LOST', 'The connection to the other was lost.');
         if (this.media === 'server') peer.restartIce();
-        this.#timer = setTimeout(() => this.#restart('The connection to the other was lost.'), 4000);
+        this.#timer = setTimeout(() => this.#restart('OTHER-LOST', 'The connection to the other was lost.'), 4000);
       }
     };
   }
@@ -214,21 +218,21 @@ export class Call extends EventTarget {
     this.#show(null);
   }
 
-  #restart(text) {
+  #restart(reason, text) {
     if (this.#isOver) return;
     this.#drop();
     this.#attempt += 1;
-    this.#become('disconnected', text);
+    this.#become('disconnected', reason, text);
     this.#timer = setTimeout(() => this.#open(), backoffSeconds(this.#attempt) * 1000);
   }
 
-  #finish(text) {
+  #finish(reason, text) {
     if (this.#isOver) return;
     this.#isOver = true;
     this.#drop();
-    this.#become('ended', text);
+    this.#become('ended', reason, text);
   }
 
   /** Ends the call. The tracks stay with their owner. */
-  leave() { this.#finish(''); }
+  leave() { this.#finish('LEFT', ''); }
 }
