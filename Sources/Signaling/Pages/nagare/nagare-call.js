@@ -5,6 +5,13 @@
 import { NagareError } from './nagare-errors.js';
 import { backoffSeconds } from './nagare-reconnect.js';
 
+/** The data channel between the two browsers, for what they say of themselves and to each other. */
+const dataLabel = 'nagare';
+const dataBytesMax = 16 * 1024;
+const nameMax = 128;
+/** What may wait for the network before further messages are refused. */
+const waitingBytesMax = 1024 * 1024;
+
 const sentences = {
   full: 'Two people are in this call already.',
   InternalServerError: 'The server could not decide on the access.',
@@ -17,7 +24,7 @@ const accessReasons = /denied|unauthor|auth|token/i;
 /**
  * A call of two. Its events are `CustomEvent`s: `status` {status, reason, text}, with status `connecting`, `waiting` (alone),
  * `connected`, `disconnected` and `ended`, and why for programs and for people; `stream` {stream}, the other's picture and
- * sound, or `null`; and `authInfoWillExpire`
+ * sound, or `null`; `other` {other}, what the other says of itself, or `null`; `message` {name, text}; and `authInfoWillExpire`
  * {expiresAt}, in seconds since 1970, 30 s before the token expires and the call ends.
  */
 export class Call extends EventTarget {
@@ -30,17 +37,24 @@ export class Call extends EventTarget {
   #isOver = false;
   #timer;
   #refreshes = [];
+  #data = null;
+  #state = { audioMuted: false, videoMuted: false, isScreen: false };
 
-  /** `url`: the node's `/relay`; `room`; `token`; `tracks`: what to send; `media`: `server` to ask for media through the node. */
-  constructor({ url, room, token, tracks = [], media }) {
+  /**
+   * `url`: the node's `/relay`; `room`; `token`; `displayName`; `tracks`: what to send; `media`: `server` to ask for media through
+   * the node.
+   */
+  constructor({ url, room, token, displayName = '', tracks = [], media }) {
     super();
     if (!room) throw new NagareError('BAD-PARAMETER', '“room” is missing.');
     const address = new URL(url ?? '/relay', url ? globalThis.location?.href : import.meta.url);
     address.protocol = { 'http:': 'ws:', 'https:': 'wss:' }[address.protocol] ?? address.protocol;
     const clientId = crypto.getRandomValues(new Uint32Array(2)).join('-');
-    this.#options = { url: address.href, room, token, tracks, media, clientId };
+    this.#options = { url: address.href, room, token, displayName, tracks, media, clientId };
     this.status = 'init';
     this.stream = null;
+    /** `{name, audioMuted, videoMuted, isScreen}` as the other says; `null` before it does. */
+    this.other = null;
     /** `direct` from browser to browser, or through the `server`. */
     this.media = 'direct';
     this.#open();
@@ -107,6 +121,8 @@ export class Call extends EventTarget {
         this.media = message.media ?? 'direct';
         this.#connect(message.iceServers ?? []);
         if (!(message.isExistClient ?? message.isExistUser)) return this.#become('waiting');
+        // The node passes on picture and sound only.
+        if (this.media === 'direct') this.#talk(this.#peer.createDataChannel(dataLabel));
         for (const kind of ['audio', 'video']) this.#peer.addTransceiver(this.#track(kind) ?? kind, { direction: 'sendrecv' });
         return this.#describe();
       case 'offer':
@@ -152,6 +168,7 @@ export class Call extends EventTarget {
         if (this.status === 'waiting') this.#become('connected');
       };
     };
+    peer.ondatachannel = ({ channel }) => { if (channel.label === dataLabel) this.#talk(channel); };
     peer.onicecandidate = ({ candidate }) => {
       if (candidate) this.#send({ type: 'candidate', ice: candidate.toJSON() });
     };
@@ -186,6 +203,63 @@ export class Call extends EventTarget {
     this.dispatchEvent(new CustomEvent('stream', { detail: { stream } }));
   }
 
+  // -- what the two say to each other
+
+  #talk(data) {
+    this.#data = data;
+    data.onopen = () => this.#tell();
+    data.onmessage = ({ data: text }) => { if (data === this.#data) this.#heard(text); };
+    data.onclose = () => { if (data === this.#data) { this.#data = null; this.#know(null); } };
+    if (data.readyState === 'open') this.#tell();
+  }
+
+  #tell() {
+    if (this.#data?.readyState !== 'open') return;
+    this.#data.send(JSON.stringify({ type: 'state', name: this.#options.displayName, ...this.#state }));
+  }
+
+  /** The other may be any program: only what has the right form counts. */
+  #heard(text) {
+    if (typeof text !== 'string' || text.length > dataBytesMax) return;
+    let message;
+    try { message = JSON.parse(text); } catch { return; }
+    if (message?.type === 'state') {
+      const { name, audioMuted, videoMuted, isScreen } = message;
+      this.#know({ name: typeof name === 'string' ? name.slice(0, nameMax) : '', audioMuted: audioMuted === true,
+        videoMuted: videoMuted === true, isScreen: isScreen === true });
+    } else if (message?.type === 'message' && typeof message.text === 'string') {
+      this.dispatchEvent(new CustomEvent('message', { detail: { name: this.other?.name ?? '', text: message.text } }));
+    }
+  }
+
+  #know(other) {
+    if (other === this.other) return;
+    this.other = other;
+    this.dispatchEvent(new CustomEvent('other', { detail: { other } }));
+  }
+
+  /** Tells the other what is muted, and whether the picture is a screen. */
+  setState({ audioMuted = false, videoMuted = false, isScreen = false } = {}) {
+    const state = { audioMuted, videoMuted, isScreen };
+    if (JSON.stringify(state) === JSON.stringify(this.#state)) return;
+    this.#state = state;
+    this.#tell();
+  }
+
+  /** Whether the other takes messages: not before it said something of itself, and never through the node. */
+  get canSendMessages() { return Boolean(this.other) && this.#data?.readyState === 'open'; }
+
+  /** Sends text to the other. */
+  sendMessage(text) {
+    const message = JSON.stringify({ type: 'message', text: String(text) });
+    if (!this.canSendMessages) throw new NagareError('NOT-CONNECTED', 'There is no connection for messages to the other now.');
+    if (message.length > dataBytesMax) throw new NagareError('MESSAGE-TOO-LONG', 'The message is too long.');
+    if (this.#data.bufferedAmount > waitingBytesMax) {
+      throw new NagareError('MESSAGES-FULL', 'Your network is too slow for more messages now. Try again in a moment.');
+    }
+    this.#data.send(message);
+  }
+
   /** Replaces or removes the track of a kind, as for a camera that is switched off. */
   async replaceTrack(kind, track) {
     this.#options.tracks = [...this.#options.tracks.filter((one) => one.kind !== kind), ...(track ? [track] : [])];
@@ -211,11 +285,12 @@ export class Call extends EventTarget {
     clearTimeout(this.#timer);
     for (const resolve of this.#refreshes.splice(0)) resolve({ reason: 'The connection was lost.' });
     const [socket, peer] = [this.#socket, this.#peer];
-    this.#socket = this.#peer = null;
+    this.#socket = this.#peer = this.#data = null;
     this.#pending = [];
     socket?.close();
     peer?.close();
     this.#show(null);
+    this.#know(null);
   }
 
   #restart(reason, text) {

@@ -12,6 +12,9 @@ import { User, UserList } from './nagare-users.js';
 /** A node without the extension is known by its silence after the media is connected. */
 const extensionMilliseconds = 300;
 
+const idOf = (user) => user?.id ?? user;
+const earlierMessage = ({ user_id: user, name = '', text, sent_at: sentAt }) => ({ user, name, text, sentAt });
+
 /** One user's place in a channel. Events are `CustomEvent`s with their members in `detail`. */
 export class Channel extends EventTarget {
   #options;
@@ -30,6 +33,8 @@ export class Channel extends EventTarget {
     this.role = this.#options.role ?? (this.#options.canPublish ? 'host' : 'audience');
     this.profile = this.#options.profile ?? 'communication';
     this.networkQuality = { uplink: 0, downlink: 0 };
+    this.isModerator = false;
+    this.hands = new Map();
     const emit = (type, detail) => this.#emit(type, detail);
     this.#local = new LocalTracks({
       defaults: this.#options,
@@ -65,6 +70,7 @@ export class Channel extends EventTarget {
   get messageLabels() { return this.#main?.link?.messages.labels ?? []; }
   /** Whether this connection can ever publish. */
   get isPublisher() { return this.#options.canPublish; }
+  get handIsRaised() { return this.hands.has(this.user); }
   isMuted(kind) { return this.#local.isMuted(kind); }
 
   #emit(type, detail = {}) { this.dispatchEvent(new CustomEvent(type, { detail })); }
@@ -159,9 +165,15 @@ export class Channel extends EventTarget {
     clearTimeout(this.#settling);
     this.#resume = message.resume_token ?? null;
     this.profile = message.profile ?? this.profile;
+    this.isModerator = message.moderator === true;
     this.#others.joined(message.users ?? []);
     if (message.role && message.role !== this.role && this.profile === 'interactive') this.#becomeRole(message.role, 'self');
+    // The server may have forgotten the own hand with the connection.
+    const own = this.handIsRaised ? [{ user_id: this.user, name: this.displayName }] : [];
+    this.#keepHands([...message.hands ?? [], ...own]);
+    if (message.history) this.#emit('history', { messages: message.history.map(earlierMessage) });
     this.#joined();
+    if (own.length) this.raiseHand().catch(() => this.#handChanged({ user_id: this.user, raised: false }));
   }
 
   #joined() {
@@ -259,7 +271,9 @@ export class Channel extends EventTarget {
   async #becomeRole(role, by) {
     if (role === this.role) return;
     this.role = role;
+    this.#handChanged({ user_id: this.user, name: this.displayName, raised: false });
     this.#emit('roleChanged', { role, by });
+    this.#listHands().catch(() => {});
     if (role === 'audience') {
       this.unpublishScreen();
       await this.unpublish();
@@ -267,6 +281,51 @@ export class Channel extends EventTarget {
       await this.publish().catch((error) => this.#emit('error', { error }));
     }
   }
+
+  /** Raises the hand, or lowers it: hosts and moderators are told. The server lowers it when the role changes. */
+  async raiseHand(raised = true) {
+    await this.#request('raiseHand', { raised }, 'This server knows no raised hands.');
+    this.#handChanged({ user_id: this.user, name: this.displayName, raised });
+  }
+
+  #handChanged({ user_id: user, name = '', raised }) {
+    if (this.hands.has(user) === raised) return;
+    if (raised) this.hands.set(user, name);
+    else this.hands.delete(user);
+    this.#emit('handChanged', { user, name, raised });
+  }
+
+  /** Hosts are told of raised hands; the audience is not. */
+  async #listHands() {
+    if (this.isModerator || !this.isExtended) return;
+    this.#keepHands(this.role === 'host' ? (await this.#request('listMembers')).hands ?? [] : []);
+  }
+
+  /** Takes over the list of raised hands. */
+  #keepHands(hands) {
+    const listed = new Set(hands.map((one) => one.user_id));
+    for (const [user, name] of this.hands) if (!listed.has(user)) this.#handChanged({ user_id: user, name, raised: false });
+    for (const one of hands) this.#handChanged({ ...one, raised: true });
+  }
+
+  // -- moderators: `user` is a `User` or its identifier
+
+  /** Makes another user host or audience. */
+  async setUserRole(user, role) {
+    if (!['host', 'audience'].includes(role)) throw badParameter('The role must be “host” or “audience”.');
+    await this.#moderate('setRole', { user_id: idOf(user), role });
+  }
+
+  /** Mutes another user, who can unmute itself. */
+  muteUser(user, kind) { return this.#moderate('setMuted', { user_id: idOf(user), kind, muted: true }); }
+
+  /** Mutes all other users. */
+  muteOthers(kind) { return this.#moderate('muteOthers', { kind }); }
+
+  /** Removes another user from the channel. */
+  removeUser(user) { return this.#moderate('removeUser', { user_id: idOf(user) }); }
+
+  async #moderate(method, params) { await this.#request(method, params, 'This server has no moderators.'); }
 
   /** Receives a user's media; `user` absent: everybody's. `kind` and `source` restrict it. */
   subscribe(what = {}) { return this.#subscription('subscribe', what); }
@@ -318,11 +377,15 @@ export class Channel extends EventTarget {
     'connection.created': (message) => this.#others.connectionsCreated(message),
     'connection.destroyed': ({ connection_id: id }) => this.#others.connectionDestroyed(id),
     'user.online': (message) => this.#others.online(message),
-    'user.offline': ({ user_id: id, reason }) => this.#others.offline(id, reason),
+    'user.offline': ({ user_id: id, reason }) => {
+      this.#others.offline(id, reason);
+      this.#handChanged({ user_id: id, name: this.hands.get(id), raised: false });
+    },
     'user.interrupted': ({ user_id: id }) => this.#others.interrupt(id, true),
     'user.resumed': ({ user_id: id }) => this.#others.interrupt(id, false),
     'track.changed': (message) => this.#others.trackChanged(message),
     'role.changed': ({ role, by }) => { this.#becomeRole(role, by); },
+    'hand.changed': (message) => this.#handChanged(message),
     'muted': ({ kind, muted, by }) => {
       this.#emit('muted', { kind, muted, by });
       if (muted) this.mute(kind, true).catch(() => {});

@@ -153,11 +153,13 @@ export class LocalTracks {
     }
   }
 
-  /** Stops the devices without telling anybody: the member leaves. */
+  /** Stops the devices without telling the server: the member leaves. */
   release() {
     for (const media of Object.values(this.#media)) {
+      const hadTrack = Boolean(media.track);
       media.release();
       media.wanted = null;
+      if (hadTrack) this.#owner.emit('localTrackChanged', { kind: media.kind, source: 'camera', track: null, muted: true });
     }
   }
 

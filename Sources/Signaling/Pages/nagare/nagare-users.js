@@ -109,6 +109,7 @@ export class UserList {
     const user = this.#users.get(id);
     if (!user) return;
     this.#users.delete(id);
+    for (const connection of user.connections) this.#emit('connectionEnded', { user, connection });
     this.#emit('userOffline', { user, reason });
   }
 
@@ -154,6 +155,7 @@ export class UserList {
     if (!connection) return;
     const { user } = connection;
     user.connections = user.connections.filter((one) => one !== connection);
+    this.#emit('connectionEnded', { user, connection });
     // The extension announces the end of a user itself.
     if (!this.isExtended && !user.connections.length) this.offline(user.id, 'left');
     else this.#emit('trackChanged', { user, connection });
@@ -182,7 +184,9 @@ export class UserList {
   /** Forgets the connections that are not in `ids`, and the users that are left without one. */
   #keepOnly(ids, reason = 'left', users = null) {
     for (const user of this.all) {
+      const ended = user.connections.filter((one) => !ids.has(one.id));
       user.connections = user.connections.filter((one) => ids.has(one.id));
+      for (const connection of ended) this.#emit('connectionEnded', { user, connection });
       if (users ? !users.has(user.id) : !user.connections.length) this.offline(user.id, reason);
     }
   }

@@ -95,6 +95,9 @@ export class User {
   connection(id: string): RemoteConnection | undefined;
 }
 
+/** `user` is an identifier, `sentAt` in seconds since 1970. */
+export interface EarlierMessage { user: string; name: string; text: string; sentAt: number }
+
 export interface ChannelEvents {
   joined: { channel: Channel };
   connectionStatus: { status: Status; reason: string; text: string; retrySeconds?: number };
@@ -110,8 +113,15 @@ export interface ChannelEvents {
   localTrackChanged: { kind: Kind; source: Source; track: MediaStreamTrack | null; muted: boolean };
   networkQuality: { uplink: Quality; downlink: Quality };
   userNetworkQuality: { user: User; connection: RemoteConnection; uplink: Quality; downlink: Quality };
-  roleChanged: { role: Role; by: 'self' | 'operator' };
-  muted: { kind: Kind; muted: boolean; by: 'operator' };
+  /** A connection of a user is gone: its screen is not shared any more, or the user left. Before `userOffline`. */
+  connectionEnded: { user: User; connection: RemoteConnection };
+  roleChanged: { role: Role; by: 'self' | 'operator' | 'moderator' };
+  /** After a mute by a moderator, the user can unmute itself. */
+  muted: { kind: Kind; muted: boolean; by: 'operator' | 'moderator' };
+  /** Hosts and moderators are told of all, others of their own. `user` may be one of the audience, who is in no list. */
+  handChanged: { user: string; name: string; raised: boolean };
+  /** What was written with the label `#chat` before, oldest first, where the node keeps it; comes before `joined`. */
+  history: { messages: EarlierMessage[] };
   codecUnsupported: { kind: Kind; codec: string; connection: RemoteConnection | null; text: string };
   error: { error: NagareError };
   push: { data: unknown };
@@ -140,6 +150,11 @@ export class Channel extends EventTarget {
   readonly isExtended: boolean;
   /** Whether this connection can ever publish; see `canPublish`. */
   readonly isPublisher: boolean;
+  /** Whether this user may mute, move and remove others. */
+  readonly isModerator: boolean;
+  /** Who raises the hand, as far as this user is told: identifier → name. */
+  readonly hands: ReadonlyMap<string, string>;
+  readonly handIsRaised: boolean;
   readonly connectionId: string | null;
   readonly peerConnection: RTCPeerConnection | null;
   readonly screenPeerConnection: RTCPeerConnection | null;
@@ -158,6 +173,13 @@ export class Channel extends EventTarget {
   isMuted(kind: Kind): boolean;
   switchDevice(kind: Kind, device: string | MediaTrackConstraints | MediaStreamTrack): Promise<void>;
   setRole(role: Role): Promise<void>;
+  /** Raises or lowers the own hand. The node lowers it when the role changes. */
+  raiseHand(raised?: boolean): Promise<void>;
+  /** For moderators; others are rejected with `NOT-A-MODERATOR`, an absent user with `USER-UNKNOWN`. */
+  setUserRole(user: User | string, role: Role): Promise<void>;
+  muteUser(user: User | string, kind: Kind): Promise<void>;
+  muteOthers(kind: Kind): Promise<void>;
+  removeUser(user: User | string): Promise<void>;
   subscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
   unsubscribe(what?: { user?: string; kind?: Kind; source?: Source }): Promise<void>;
   /**
