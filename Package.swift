@@ -201,7 +201,10 @@ let package = Package(
             resources: [
                 .embedInCode("index.html"), .embedInCode("page.css"), .embedInCode("page.js"),
                 .embedInCode("bar.js"), .embedInCode("call-view.js"),
-                .embedInCode("channel-view.js"), .embedInCode("chat.js"), .embedInCode("form.js"),
+                .embedInCode("channel-view.js"), .embedInCode("chat.js"), .embedInCode("controls.js"),
+                .embedInCode("form.js"), .embedInCode("invite.js"), .embedInCode("notices.js"),
+                .embedInCode("people.js"), .embedInCode("preview.js"), .embedInCode("shortcuts.js"),
+                .embedInCode("token.js"), .embedInCode("warnings.js"),
                 .embedInCode("numbers.js"), .embedInCode("pattern.js"), .embedInCode("speaker.js"),
                 .embedInCode("stage.js"), .embedInCode("strings-en.js"),
                 .embedInCode("strings-ja.js"), .embedInCode("tiles.js"), .embedInCode("ui.js"),

@@ -7,15 +7,23 @@ package enum PageAsset: String, Hashable, Sendable, CaseIterable {
     case callView = "call-view.js"
     case channelView = "channel-view.js"
     case chat = "chat.js"
+    case controls = "controls.js"
     case form = "form.js"
+    case invite = "invite.js"
+    case notices = "notices.js"
     case numbers = "numbers.js"
     case pattern = "pattern.js"
+    case people = "people.js"
+    case preview = "preview.js"
+    case shortcuts = "shortcuts.js"
     case speaker = "speaker.js"
     case stage = "stage.js"
     case stringsEnglish = "strings-en.js"
     case stringsJapanese = "strings-ja.js"
     case tiles = "tiles.js"
+    case token = "token.js"
     case ui = "ui.js"
+    case warnings = "warnings.js"
     case words = "words.js"
     /// A worker.
     case clock = "clock.js"
@@ -49,15 +57,23 @@ package enum PageAsset: String, Hashable, Sendable, CaseIterable {
         case .callView: PackageResources.call_view_js
         case .channelView: PackageResources.channel_view_js
         case .chat: PackageResources.chat_js
+        case .controls: PackageResources.controls_js
         case .form: PackageResources.form_js
+        case .invite: PackageResources.invite_js
+        case .notices: PackageResources.notices_js
         case .numbers: PackageResources.numbers_js
         case .pattern: PackageResources.pattern_js
+        case .people: PackageResources.people_js
+        case .preview: PackageResources.preview_js
+        case .shortcuts: PackageResources.shortcuts_js
         case .speaker: PackageResources.speaker_js
         case .stage: PackageResources.stage_js
         case .stringsEnglish: PackageResources.strings_en_js
         case .stringsJapanese: PackageResources.strings_ja_js
         case .tiles: PackageResources.tiles_js
+        case .token: PackageResources.token_js
         case .ui: PackageResources.ui_js
+        case .warnings: PackageResources.warnings_js
         case .words: PackageResources.words_js
         case .clock: PackageResources.clock_js
         case .module: PackageResources.nagare_js

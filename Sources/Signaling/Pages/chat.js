@@ -1,6 +1,8 @@
-// The chat beside the pictures. What others write is shown as text, whatever it is.
+// The chat beside the pictures. What others write is shown as text, whatever it is; only addresses of the web become links.
 
+import { setBadge } from './controls.js';
 import { ui } from './ui.js';
+import { errorText, language, t } from './words.js';
 
 const messagesMax = 300;
 const charactersMax = 2_000;
@@ -12,22 +14,25 @@ let send = null;
 let waiting = [];
 let timer = null;
 let unread = 0;
+/** The latest messages by user, text and time, so that those of a server's history are shown once. */
+let latest = [];
 
 const { chat: button, 'chat-panel': panel, 'chat-log': log, 'chat-text': input, 'chat-note': note } = ui;
 const sendButton = ui['chat-send'];
 
 // ---- opening and closing --------------------------------------------------------------------------------------------
 
-/** Shows the button of the chat. `deliver(text)` sends a message to the others. */
-export function beginChat(deliver) {
+/** Shows the button of the chat. `deliver(text)` sends a message to the others; `user` is the own user. */
+export function beginChat(deliver, user = null) {
   endChat();
   send = deliver;
+  ownUser = user;
   button.hidden = false;
 }
 
 export function endChat() {
   clearTimeout(timer);
-  [send, waiting, timer, unread] = [null, [], null, 0];
+  [send, waiting, timer, unread, latest] = [null, [], null, 0, []];
   log.replaceChildren();
   input.value = '';
   tell('');
@@ -36,9 +41,8 @@ export function endChat() {
 }
 
 /** Says whether messages can be sent, and why not. */
-export function refreshChat({ isConnected, isAvailable }) {
-  const reason = !isConnected ? 'You can send messages when you are connected.'
-    : isAvailable ? '' : 'There is no chat here: this server passes no messages on.';
+export function refreshChat({ isConnected, isAvailable, unavailable = t('chat.unavailable') }) {
+  const reason = !isConnected ? t('chat.notConnected') : isAvailable ? '' : unavailable;
   // A sentence about a message stays while messages can be sent.
   if (reason || sendButton.disabled) tell(reason);
   sendButton.disabled = Boolean(reason);
@@ -62,9 +66,8 @@ function close() {
 }
 
 function drawButton() {
-  const count = unread > 99 ? '99+' : unread;
-  button.textContent = unread ? `Chat (${count})` : 'Chat';
-  button.setAttribute('aria-label', unread ? `Chat (${count}), unread messages` : 'Chat');
+  setBadge(ui['chat-count'], unread);
+  button.setAttribute('aria-label', unread ? t('chat.unread', { count: unread }) : t('chat.title'));
   button.setAttribute('aria-expanded', String(isOpen()));
 }
 
@@ -83,13 +86,46 @@ function tell(sentence) {
 
 // ---- messages -------------------------------------------------------------------------------------------------------
 
-/** A message of another member. */
-export function receive(name, text) {
+/** A message of another member, `user`. */
+export function receive(user, name, text) {
   const shown = shortened(text);
   if (!shown.text) return;
   if (!isOpen()) unread += 1;
+  remember(user, text, Date.now());
   add({ name, ...shown });
   drawButton();
+}
+
+/** The clocks of the server and of this device may differ by so much. */
+const sameMilliseconds = 15_000;
+
+function remember(user, text, at) {
+  latest.push({ user, text, at });
+  if (latest.length > messagesMax) latest.shift();
+}
+
+/**
+ * What was written before this browser joined, or while it was away: `{ user, name, text, sentAt }`, oldest first.
+ */
+export function receiveEarlier(messages) {
+  for (const { user, name, text, sentAt } of messages.slice(-messagesMax)) {
+    const at = sentAt * 1000;
+    const isKnown = latest.some((one) => one.user === user && one.text === text && Math.abs(one.at - at) < sameMilliseconds);
+    const shown = shortened(String(text));
+    if (isKnown || !shown.text || !Number.isFinite(at)) continue;
+    remember(user, text, at);
+    const isOwn = user === ownUser;
+    if (!isOpen() && !isOwn) unread += 1;
+    add({ name: isOwn ? t('call.you') : name, ...shown, isOwn, at: new Date(at) });
+  }
+  drawButton();
+}
+
+/** The own user in the history of the server; none where there is none. */
+let ownUser = null;
+function own(text) {
+  remember(ownUser, text, Date.now());
+  add({ name: t('call.you'), text, isOwn: true });
 }
 
 /** One line of at most `charactersMax` characters. */
@@ -101,7 +137,7 @@ function shortened(text) {
 }
 
 function add(message) {
-  waiting.push({ ...message, at: new Date() });
+  waiting.push({ at: new Date(), ...message });
   if (waiting.length > messagesMax) waiting.shift();
   timer ??= setTimeout(draw, drawMilliseconds);
 }
@@ -120,21 +156,57 @@ const make = (tag, className, textContent) => Object.assign(document.createEleme
 function entry({ name, text, at, isCut = false, isOwn = false }) {
   const item = make('article', isOwn ? 'said own' : 'said', '');
   const from = make('p', 'from', '');
-  const time = make('time', '', at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' }));
+  const time = make('time', '', timeOf(at));
   time.dateTime = at.toISOString();
   from.append(make('bdi', 'author', name), time);
-  const body = make('p', 'text', text);
+  const body = make('p', 'text', '');
   body.dir = 'auto';
+  body.append(...linked(text));
   item.append(from, body);
-  if (isCut) item.append(make('p', 'note', 'This message was too long. Only its start is shown.'));
+  if (isCut) item.append(make('p', 'note', t('chat.cut')));
   return item;
+}
+
+function timeOf(at) {
+  const clock = { hour: '2-digit', minute: '2-digit' };
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString(language, clock)
+    : at.toLocaleString(language, { month: 'short', day: 'numeric', ...clock });
+}
+
+/** What may be an address. It ends before what ends a sentence. */
+const addressPattern = /https?:\/\/[^\s<>"'“”「」（）、。]+/giu;
+
+/** A text with its addresses of the web as links. What is seen is what is opened: nothing is hidden behind a name. */
+function linked(text) {
+  const parts = [];
+  let end = 0;
+  for (const found of text.matchAll(addressPattern)) {
+    let address = found[0].replace(/[.,;:!?]+$/, '');
+    if (address.endsWith(')') && !address.includes('(')) address = address.slice(0, -1);
+    if (!isSafe(address)) continue;
+    const link = make('a', '', address);
+    Object.assign(link, { href: address, target: '_blank', rel: 'noopener noreferrer nofollow' });
+    parts.push(text.slice(end, found.index), link);
+    end = found.index + address.length;
+  }
+  parts.push(text.slice(end));
+  return parts.filter((one) => one !== '');
+}
+
+/** Only http and https, and no user name, which makes `https://bank.example@evil.example` look like the bank's. */
+function isSafe(address) {
+  try {
+    const { protocol, username, password, hostname } = new URL(address);
+    return ['http:', 'https:'].includes(protocol) && !username && !password && Boolean(hostname);
+  } catch {
+    return false;
+  }
 }
 
 const tooLong = (text) => {
   const count = [...text].length;
   if (count <= charactersMax) return '';
-  const [most, found] = [charactersMax, count].map((one) => one.toLocaleString('en'));
-  return `A message may have at most ${most} characters. This one has ${found}.`;
+  return t('chat.tooLong', { most: charactersMax, found: count });
 };
 
 input.addEventListener('input', () => { if (!sendButton.disabled) tell(tooLong(input.value.trim())); });
@@ -149,11 +221,11 @@ ui['chat-form'].addEventListener('submit', async (event) => {
   input.value = '';
   try {
     await deliver(text);
-    if (send === deliver) add({ name: 'You', text, isOwn: true });
+    if (send === deliver) own(text);
   } catch (error) {
     if (send !== deliver) return;
     // What was written since comes behind it.
     input.value = `${text} ${input.value}`.trim();
-    tell(error.message);
+    tell(errorText(error));
   }
 });

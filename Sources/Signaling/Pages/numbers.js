@@ -34,6 +34,7 @@ export function summarise(report, previous, publishing) {
     width: largest?.frameWidth, height: largest?.frameHeight,
     freezes: largest?.freezeCount, freezeSeconds: largest?.totalFreezesDuration,
     limit: largest?.qualityLimitationReason,
+    codingSeconds: Math.max(0, ...video.map((one) => one[publishing ? 'totalEncodeTime' : 'totalDecodeTime'] ?? 0)),
     nacks: total(streams, 'nackCount'), plis: total(streams, 'pliCount'),
     codec: codecOf(largest), audioCodec: codecOf(audio[0]),
     encoder: largest?.encoderImplementation, decoder: largest?.decoderImplementation,
@@ -52,7 +53,27 @@ export function summarise(report, previous, publishing) {
   const lost = Math.max(0, numbers.packetsLost - (previous?.packetsLost ?? 0));
   const passed = Math.max(0, numbers.packets - (previous?.packets ?? 0));
   numbers.loss = lost + passed > 0 ? 100 * lost / (publishing ? Math.max(passed, lost) : lost + passed) : 0;
+  numbers.isBusy = isBusy(numbers, previous, seconds, publishing);
   return numbers;
+}
+
+/** The share of its time that an encoder or decoder needs at most while it keeps up. */
+const codingShareMax = 0.85;
+/** The share of arrived frames that may be dropped, and how many have to arrive for a judgement. */
+const droppedShareMax = 0.15;
+const judgedFramesMin = 8;
+/** With more loss, in percent, frames are dropped because parts of them are missing. */
+const harmlessLossMax = 2;
+
+/** Whether this device does not keep up with a picture, since the `previous` numbers. */
+function isBusy(numbers, previous, seconds, publishing) {
+  if (publishing && numbers.limit === 'cpu') return true;
+  if (!previous || seconds <= 0) return false;
+  if ((rate(numbers.codingSeconds, previous.codingSeconds, seconds) ?? 0) > codingShareMax) return true;
+  if (publishing || numbers.loss > harmlessLossMax) return false;
+  const arrived = (numbers.framesReceived ?? 0) - (previous.framesReceived ?? 0);
+  const dropped = (numbers.framesDropped ?? 0) - (previous.framesDropped ?? 0);
+  return arrived >= judgedFramesMin && dropped > droppedShareMax * arrived;
 }
 
 export const historyMax = 60;

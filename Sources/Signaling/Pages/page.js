@@ -1,30 +1,35 @@
 /*
  * Nagare's built-in page: joins a channel with the browser module, or calls one other browser, and shows who is there.
  *
- * The parts: form.js, stage.js (what is open, and its pictures), channel-view.js, call-view.js, bar.js, chat.js, tiles.js,
- * speaker.js, numbers.js, words.js and ui.js. This file joins, measures, and has the hook for tests.
+ * The parts: form.js with preview.js and invite.js, stage.js (what is open, and its pictures), channel-view.js, call-view.js,
+ * bar.js, chat.js, tiles.js, speaker.js, numbers.js, words.js with the strings, token.js and ui.js. This file joins, measures,
+ * and has the hook for tests.
  */
 import './bar.js';
+import './shortcuts.js';
 import { joinCall } from './call-view.js';
 import { joinChannel } from './channel-view.js';
-import { linkTo, prepareForm } from './form.js';
-import { end, followSpeaker, session, tilesOf } from './stage.js';
-import { complain, remembered, showView, ui } from './ui.js';
+import { askFor, channelProblem, prepareForm } from './form.js';
+import { showAddress } from './invite.js';
+import { closePreview } from './preview.js';
+import { end, followSpeaker, session, tilesOf, warn } from './stage.js';
+import { complain, showView, ui } from './ui.js';
 
 ui['join-form'].addEventListener('submit', (event) => {
   event.preventDefault();
   complain();
   const name = ui.channel.value.trim();
-  if (!name) { complain('Enter the name of a channel.'); ui.channel.focus(); return; }
-  if (name === '.' || name === '..') {
-    complain('A channel cannot be called . or .., because addresses cannot hold these names. Choose another name.');
-    ui.channel.focus();
+  const problem = channelProblem(name);
+  if (problem) {
+    complain(problem);
+    askFor(ui.channel);
     return;
   }
-  remembered.set('channel', name);
-  history.replaceState(null, '', linkTo(name));
+  showAddress({ channel: name, how: ui.how.value });
   if (ui.how.value === 'call') joinCall(name);
   else joinChannel(name);
+  // The module has asked for the devices: without a gap between, no browser asks the user again.
+  closePreview();
 });
 addEventListener('pagehide', () => end());
 
@@ -45,7 +50,7 @@ setInterval(async () => {
   if (!session) return;
   askSending(session);
   await measureAll();
-  for (const tile of tilesOf()) tile.draw();
+  warn();
 }, 1000);
 
 setInterval(() => { if (session?.kind === 'channel') followSpeaker(); }, 300);

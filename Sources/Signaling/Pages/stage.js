@@ -1,13 +1,18 @@
 // What is open, a channel or a call, and its pictures.
 
+import { setControl, setIcon } from './controls.js';
+import { closePeople } from './people.js';
 import { Speaker } from './speaker.js';
 import { Tile, layOut } from './tiles.js';
-import { complain, press, remembered, say, showView, ui } from './ui.js';
+import { complain, remembered, say, showQuality, showView, ui } from './ui.js';
+import { DeviceLoad, tickMilliseconds, warningOf } from './warnings.js';
+import { t, words } from './words.js';
 
 /**
  * The running channel or call; `null` while the form is shown. Both have `name`, `kind`, `tiles` (key → tile), `clickedAt`,
- * `close()`, `draw()`, `toggle(kind)` and `switchTo(kind, device)`, `why(tile)` and `parts(tile)`: the senders or receivers
- * of a picture.
+ * `close()`, `draw()`, `toggle(kind)`, `toggleScreen()`, `switchTo(kind, device)`, `quality()` (the levels of the network and what
+ * the server says of what it sends), `mark(tile, warning)` (what is wrong with a picture), and `parts(tile)`: the senders or
+ * receivers of a picture.
  */
 export let session = null;
 let soundWanted = true;
@@ -17,6 +22,8 @@ let speaker = new Speaker();
 export function begin(room) {
   session = room;
   speaker = new Speaker();
+  notice('');
+  warn();
   showView('room');
 }
 
@@ -30,24 +37,52 @@ export function end(text = '', remedy = null) {
   for (const dialog of document.querySelectorAll('dialog[open]')) dialog.close();
   if (document.fullscreenElement) document.exitFullscreen().catch(() => {});
   ui.unmute.hidden = true;
+  closePeople();
   say('');
+  notice('');
+  warn();
   complain(text, remedy);
   showView('form');
-  (text ? ui.join : ui.channel).focus({ preventScroll: true });
+  ui.join.focus({ preventScroll: true });
 }
 
 export const tilesOf = () => [...(session?.tiles.values() ?? [])];
+
+const noticeMilliseconds = 8_000;
+let noticeTimer;
+/** Says for a moment what happened. */
+export function notice(text) {
+  clearTimeout(noticeTimer);
+  ui.notice.textContent = text;
+  if (text) noticeTimer = setTimeout(notice, noticeMilliseconds, '');
+}
+
+const load = new DeviceLoad();
+setInterval(() => load.tick(performance.now(), document.hidden), tickMilliseconds);
+
+/** Shows the one warning of the call, the bars of the network, and the marks of the pictures. */
+export function warn() {
+  const { uplink, downlink, sending } = session?.quality() ?? {};
+  const warning = warningOf({ uplink, downlink }, load.isBusy || tilesOf().some((one) => one.isBusy), sending);
+  if (ui['condition-text'].textContent !== warning.text) ui['condition-text'].textContent = warning.text;
+  ui.condition.hidden = !warning.text;
+  ui.condition.dataset.cause = warning.cause;
+  if (warning.cause) setIcon(ui.condition, warning.cause);
+  showQuality(warning, words.quality(warning));
+  for (const tile of tilesOf()) tile.draw(session.mark(tile, warning));
+}
 
 /** With fewer other people, equal pictures are large enough. */
 const crowdMin = 3;
 let wantsSpeaker = remembered.get('layout') !== 'grid';
 
 /** Lays the pictures out: in a crowd the speaker's is large, unless the user wants equal ones. */
-function relayout() {
+export function relayout() {
   const tiles = tilesOf();
   const isCrowd = tiles.filter((one) => !one.own && !one.isScreen).length >= crowdMin;
   ui.layout.hidden = !isCrowd;
-  press(ui.layout, wantsSpeaker);
+  setControl(ui.layout, wantsSpeaker ? { icon: 'grid', label: t('call.showEqually') }
+    : { icon: 'layout', label: t('call.showSpeaker') });
   const shown = isCrowd && wantsSpeaker ? session.tiles.get(speaker.shown) : null;
   layOut(tiles, { width: ui.tiles.clientWidth, height: ui.tiles.clientHeight }, shown);
 }
@@ -63,7 +98,7 @@ export function followSpeaker() {
   const people = tilesOf().filter((one) => one.connection && !one.isScreen);
   const before = speaker.shown;
   speaker.hear(new Map(people.map((one) => [one.key, one.connection.audioLevel])), Date.now());
-  for (const one of people) one.root.classList.toggle('speaking', one.key === speaker.current);
+  for (const one of people) one.root.classList.toggle('speaking', people.length > 1 && one.key === speaker.current);
   if (speaker.shown !== before) relayout();
 }
 
@@ -74,7 +109,7 @@ export function tileOf(key, options) {
     existing.rename(options.title, options.owner);
     return existing;
   }
-  const tile = new Tile({ describeWhy: (one) => session?.why(one) ?? '', ...options });
+  const tile = new Tile(options);
   tile.key = key;
   session.tiles.set(key, tile);
   const pin = tile.find('.pin');

@@ -21,7 +21,7 @@ const byes = {
 };
 
 const sentences = {
-  'KICKED': 'An operator removed you from the channel.',
+  'KICKED': 'You were removed from the channel.',
   'DISCONNECTED-API': 'An operator ended your connection.',
   'BANNED': 'You are banned from this channel.',
   'CHANNEL-TERMINATED': 'An operator closed the channel.',
@@ -32,6 +32,7 @@ const sentences = {
   'AUTHENTICATION-FAILURE': 'The server did not accept the access token. Check that it is complete, for this channel, ' +
     'and not expired.',
   'AUTHENTICATION-INTERNAL-ERROR': 'The server could not check the access: the service that decides on it failed.',
+  'CHANNEL-FULL': 'The channel is full: it has as many members as it may have. Try again later.',
   'PUBLISHERS-FULL': 'There are as many publishers as there may be. Watch, or try again later.',
   'STREAM-BLOCKED': 'An operator blocked publishing to this channel.',
   'ALREADY-PUBLISHING': 'This user publishes to the channel already. Stop there first.',
@@ -56,7 +57,8 @@ const resultCodes = {
   'KICKED': 0x02010105, 'TOKEN-EXPIRED': 0x02010205, 'AUTHENTICATION-FAILURE': 0x02010205, 'BANNED': 0x01030202,
   'DUPLICATED-CHANNEL-ID': 0x01010301, 'CHANNEL-PROFILE-MISMATCH': 0x02010903, 'CHANNEL-OF-OTHER-APP': 0x02010203,
   'CHANNEL-EXPIRED': 0x02010203, 'ROLE-SET-BY-OPERATOR': 0x01020201, 'PONG-TIMEOUT-ERROR': 0x0102020c,
-  'INTERNAL-ERROR': 0x01030202, 'PUBLISHERS-FULL': 0x30020902, 'STREAM-BLOCKED': 0x30020903, 'ALREADY-PUBLISHING': 0x30020904,
+  'INTERNAL-ERROR': 0x01030202, 'CHANNEL-FULL': 0x30020905, 'PUBLISHERS-FULL': 0x30020902, 'STREAM-BLOCKED': 0x30020903,
+  'ALREADY-PUBLISHING': 0x30020904,
 };
 
 /** Refusals with these reasons may be over at the next try. Any other refusal is final. */

@@ -1,0 +1,27 @@
+// Sentences about several people at once.
+
+import { notice } from './stage.js';
+import { t } from './words.js';
+
+/** How long names are gathered: when a call begins, many come within a moment. */
+const gatherMilliseconds = 600;
+
+/** Names that belong into one sentence. `key` is its text for one name, and `key`Many for a name and a `count` of others. */
+export class Gathering {
+  #names = [];
+  #timer = null;
+  #key;
+
+  constructor(key) { this.#key = key; }
+
+  add(name) {
+    this.#names.push(name);
+    this.#timer ??= setTimeout(() => this.#tell(), gatherMilliseconds);
+  }
+
+  #tell() {
+    const [name, ...others] = this.#names;
+    [this.#names, this.#timer] = [[], null];
+    notice(others.length ? t(`${this.#key}Many`, { name, count: others.length }) : t(this.#key, { name }));
+  }
+}
