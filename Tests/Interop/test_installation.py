@@ -56,7 +56,7 @@ def test_two_machines_have_a_call_by_the_commands_of_the_readme(
             pages = [BuiltInPage(browser.page(f"https://{NODE_NAME}")) for browser in browsers]
             for page, name in zip(pages, ("Hanako", "Otto")):
                 page.open("meeting")
-                page.tab.fill("#token", token)
+                page.give_token(token)
                 page.join(None, name=name, source="camera")
             for page in pages:
                 page.sees(1)

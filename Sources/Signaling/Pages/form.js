@@ -73,6 +73,7 @@ export function askFor(input) {
 /** The server asks for a token, or refused the one that it got. It will do so next time, too. */
 export function askForToken() {
   remembered.set('token', 'needed');
+  ui.token.placeholder = '';
   askFor(ui.token);
 }
 
@@ -153,7 +154,7 @@ export function prepareForm() {
     const saved = remembered.get(key);
     const offered = [...(ui[key].options ?? [])].filter((one) => !one.disabled).map((one) => one.value);
     if (saved && (!ui[key].options || offered.includes(saved))) ui[key].value = saved;
-    ui[key].addEventListener('change', () => remembered.set(key, ui[key].value));
+    ui[key].addEventListener('input', () => remembered.set(key, ui[key].value));
   }
   takeAddress();
   // A link that differs in its fragment only loads no new page.

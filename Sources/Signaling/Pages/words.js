@@ -91,7 +91,8 @@ export const isTokenRefused = (reason = '') => reason === 'AUTHENTICATION-FAILUR
  */
 export function failureText({ reason = '', text = '' }, token = '') {
   const { endsAt } = readToken(token);
-  if (isTokenRefused(reason) && endsAt && endsAt <= Date.now()) return t('failure.expired', { time: timeOfDay(endsAt) });
+  const isOver = reason === 'TOKEN-EXPIRED' || endsAt <= Date.now();
+  if (isTokenRefused(reason) && endsAt && isOver) return t('failure.expired', { time: timeOfDay(endsAt) });
   if (reason === 'AUTHENTICATION-FAILURE' && !token) return t('failure.tokenMissing');
   const known = isTokenRefused(reason) && reason !== 'TOKEN-EXPIRED' ? 'AUTHENTICATION-FAILURE' : sameReasons[reason] ?? reason;
   if (known === 'MEDIA-UNREACHABLE' && /Firefox\//.test(navigator.userAgent)

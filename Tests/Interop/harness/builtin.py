@@ -35,12 +35,32 @@ class BuiltInPage:
         if channel is not None:
             self.open(channel)
         self.tab.fill("#name", name)
-        self.tab.select_option("#how", how)
+        self.page.choose("#how", how)
         if how not in ("watch", "audience"):
-            self.tab.check(f"input[value={source}]")
+            self.send(source)
             self.page.choose("#size", size)
             self.page.choose("#codec", codec)
         self.click("#join")
+
+    def send(self, source: str) -> None:
+        """Chooses what is sent: `camera` or `synthetic`, which is the test pattern."""
+        self.page.call(
+            "(source) => { const e = document.querySelector(`input[value=${source}]`);"
+            " if (!e.checked) { e.checked = true; e.dispatchEvent(new Event('change', { bubbles: true })); } }",
+            source,
+        )
+
+    def give_token(self, token: str) -> None:
+        """Types an access token. Its field is among the advanced ones until the server asks for it."""
+        if not self.tab.is_visible("#token"):
+            self.tab.click("#advanced summary")
+        self.tab.fill("#token", token)
+
+    def click_in_menu(self, selector: str) -> None:
+        """Presses a button of the bar, and opens its menu first where the button is in there."""
+        if not self.tab.is_visible(selector):
+            self.click("#more")
+        self.click(selector)
 
     def evaluate_handle(self, expression: str) -> JSHandle:
         return self.tab.evaluate_handle(expression)
