@@ -26,9 +26,9 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 INTEROP = REPOSITORY / "Tests/Interop"
 PAGES = {
-    "Sources/Signaling/Pages/nagare/": ("test_module.py", "test_page.py"),
+    "Sources/Signaling/Pages/nagare/": ("test_module.py", "test_page.py", "test_page_texts.py"),
     "Sources/Signaling/Pages/Operators/": ("test_operators_page.py",),
-    "Sources/Signaling/Pages/": ("test_page.py",),
+    "Sources/Signaling/Pages/": ("test_page.py", "test_page_call.py", "test_page_form.py", "test_page_texts.py"),
 }
 # All rows depend on these.
 EVERYWHERE = ("Tests/Interop/conftest.py", "Tests/Interop/pytest.ini", "Tests/Interop/requirements.txt")

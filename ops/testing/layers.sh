@@ -165,7 +165,8 @@ run_pytest() {
 page_files=()
 for name in certificates chart cluster cluster_crowd cluster_network cluster_redirects cluster_store consent \
     data_channels documentation feedback ffmpeg harness http installation lifecycle loosened module module_channel \
-    monitoring operators operators_page page readme relay sora sora_layers tcp tokens tracing turn turn_client verdicts; do
+    monitoring operators operators_page page page_call page_form page_texts readme relay sora sora_layers tcp tokens tracing \
+    turn turn_client verdicts; do
     page_files+=("Tests/Interop/test_$name.py")
 done
 # Rows of the packages and the container image. They share the packages that the first of them makes.

@@ -16,12 +16,17 @@ SECONDS = {
     "test_cluster": 145, "test_cluster_crowd": 40, "test_cluster_network": 72, "test_cluster_redirects": 35,
     "test_cluster_store": 31, "test_data_channels": 110, "test_ffmpeg": 38, "test_harness": 23,
     "test_installation": 40, "test_lifecycle": 32, "test_module": 45, "test_module_channel": 34, "test_operators": 9,
-    "test_operators_page": 18, "test_page": 100, "test_readme": 13, "test_relay": 32, "test_sora": 73,
-    "test_sora_layers": 17, "test_turn": 53, "test_turn_client": 9,
+    "test_operators_page": 18, "test_page": 100, "test_page_call": 60, "test_page_form": 90, "test_readme": 13,
+    "test_relay": 32, "test_sora": 73, "test_sora_layers": 17, "test_turn": 53, "test_turn_client": 9,
 }  # fmt: skip
 SECONDS_OF_OTHERS = 5.0
 # Files that stay together.
-GROUPS = (("test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page"),)
+GROUPS = (
+    (
+        "test_installation", "test_module", "test_module_channel", "test_operators_page", "test_page", "test_page_call",
+        "test_page_form",
+    ),
+)  # fmt: skip
 WAITING = (
     "test_cluster_network", "test_cluster_redirects", "test_cluster_store", "test_consent", "test_data_channels",
     "test_lifecycle",
