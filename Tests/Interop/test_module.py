@@ -13,8 +13,9 @@ from typing import Any, Callable, Iterator
 
 import httpx
 import pytest
+from playwright.sync_api import Playwright
 
-from harness.chromium import ChromiumPage
+from harness.chromium import FLAGS, Chromium, ChromiumPage
 from harness.module import run
 from harness.node import LOOPBACK, Node
 from harness.waiting import wait_until
@@ -57,25 +58,82 @@ def application(page: str) -> Iterator[str]:
             server.shutdown()
 
 
-def test_the_first_example_shows_those_who_are_there_and_those_who_come(
-    open_page: OpenPage, node: Node, channel: str
-) -> None:
+def first_example(node: Node, channel: str) -> str:
+    """The article's first example as it stands, except for the address, the channel and the token."""
     (example,) = re.findall(r"```html\n(.*?)```", GUIDE.read_text(), flags=re.DOTALL)
     for written, here in (
         ("https://sfu.example.com:8080", node.origin), ('"room"', json.dumps(channel)), (', token: "…"', "")
     ):  # fmt: skip
         assert written in example
         example = example.replace(written, here)
+    return example
+
+
+# Of each video: whether it has a picture, its tracks, and whether it is without sound.
+SHOWN = (
+    "[...document.querySelectorAll('video')].filter((one) => one.srcObject)"
+    ".map((one) => [one.videoWidth > 0, one.srcObject.getTracks().length, one.muted]).sort((a, b) => a[1] - b[1])"
+)
+OWN, OTHER = [True, 1, True], [True, 2, False]
+
+
+def test_the_first_example_shows_the_own_picture_and_those_who_are_there_and_come(
+    open_page: OpenPage, tab: Callable[[], ChromiumPage], node: Node, channel: str
+) -> None:
     pages = [open_page(node.origin) for _ in range(2)]
-    with application(example) as address:
+    with application(first_example(node, channel)) as address:
         for number, page in enumerate(pages, start=1):
             page.goto(address)
             wait_until(lambda: len(node.publishing(channel)) == number, "the member", 15)
-    shown = "[...document.querySelectorAll('video')].map((one) => [one.videoWidth > 0, one.srcObject.getTracks().length])"
     for page in pages:
-        wait_until(lambda: page.evaluate(shown) == [[True, 2]], "the other's picture and sound", 15)
+        look = lambda: page.evaluate(SHOWN)
+        wait_until(lambda: look() == [OWN, OTHER], "the own picture, and the other's with sound", 15, describe=look)
+        assert page.evaluate("document.querySelector('#sound').hidden")
+    sharer = tab()
+    run(
+        sharer,
+        "window.channel = await Nagare.join(given[0]); const canvas = document.createElement('canvas');"
+        "const pen = canvas.getContext('2d'); setInterval(() => pen.fillRect(0, 0, Math.random() * 300, 150), 100);"
+        "await window.channel.publishScreen({ stream: canvas.captureStream(10) })",
+        {"channel": channel, "camera": False},
+    )
+    count = "document.querySelectorAll('video').length"
+    for page in pages:
+        # The sharer's microphone has a video without a picture.
+        wait_until(lambda: page.evaluate(count) == 4, "the screen", 15, describe=lambda: page.evaluate(SHOWN))
+    sharer.evaluate("window.channel.unpublishScreen()")
+    for page in pages:
+        wait_until(lambda: page.evaluate(count) == 3, "the end of the screen", 10, describe=lambda: page.evaluate(SHOWN))
+    sharer.evaluate("window.channel.leave()")
     pages[0].goto("about:blank")
-    wait_until(lambda: pages[1].evaluate(shown) == [], "the end of the other's picture", 25)
+    wait_until(lambda: pages[1].evaluate(SHOWN) == [OWN], "the end of the others", 25, lambda: pages[1].evaluate(SHOWN))
+
+
+def test_the_first_example_asks_for_a_click_where_the_browser_refuses_sound(
+    playwright: Playwright, open_page: OpenPage, node: Node, channel: str
+) -> None:
+    # Without a microphone: browsers play sound on a page that uses one.
+    strict = Chromium(playwright, [one for one in FLAGS if not one.startswith(("--autoplay-policy", "--use-fake"))])
+    try:
+        with application(first_example(node, channel)) as address:
+            open_page(node.origin).goto(address)
+            wait_until(lambda: len(node.publishing(channel)) == 1, "the other member", 15)
+            page = strict.page(node.origin)
+            # A script of the test would count as a gesture of the user, so the page reports by itself.
+            page.tab.add_init_script(
+                "addEventListener('DOMContentLoaded', () => { const sound = document.querySelector('#sound');"
+                " new MutationObserver(() => console.log('sound is off')).observe(sound, { attributeFilter: ['hidden'] });"
+                " if (!sound.hidden) console.log('sound is off'); })"
+            )
+            with page.tab.expect_console_message(lambda message: message.text == "sound is off", timeout=20_000):
+                page.goto(address)
+            look = lambda: page.evaluate(SHOWN)
+            wait_until(lambda: look() == [[True, 2, True]], "a picture without sound", 10, describe=look)
+            page.click("#sound")
+            wait_until(lambda: look() == [OTHER], "the sound", 5, describe=look)
+            assert page.evaluate("[document.querySelector('#sound').hidden, document.querySelector('video').paused]") == [True, False]
+    finally:
+        strict.close()
 
 
 def test_the_types_name_every_member_of_the_module(tab: Callable[[], ChromiumPage], node: Node) -> None:
