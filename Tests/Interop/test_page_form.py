@@ -1,4 +1,4 @@
-"""The built-in page before a call: invitations, the own picture, names of channels, failures in words, and languages."""
+"""The built-in page before a call: the own picture, names of channels, invitations, failures in words, languages."""
 
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def test_what_is_turned_off_before_joining_is_not_sent(open_builtin: OpenBuiltIn
     assert page.text("#preview-initials") == "HY"
     page.evaluate(
         "(() => { window.opened = []; const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);"
-        " navigator.mediaDevices.getUserMedia = (what) => { window.opened.push(Object.keys(what)); return open(what); }; })()"
+        " navigator.mediaDevices.getUserMedia = (what) => {"
+        " window.opened.push(Object.keys(what)); return open(what); }; })()"
     )
     page.click("#join")
     muted = "['audio', 'video'].map((kind) => window.nagare.channel?.isMuted(kind))"
@@ -113,14 +114,16 @@ def test_nothing_is_opened_before_it_is_asked_for(
     page = BuiltInPage(start_chromium("--use-fake-ui").page(node.origin))
     page.tab.add_init_script(
         "window.asked = 0; const open = navigator.mediaDevices?.getUserMedia;"
-        " if (open) navigator.mediaDevices.getUserMedia = function (...all) { window.asked += 1; return open.apply(this, all); };"
+        " if (open) navigator.mediaDevices.getUserMedia = function (...all) {"
+        " window.asked += 1; return open.apply(this, all); };"
     )
     page.open()
     wait_until(lambda: page.tab.is_visible("#preview-start"), "the button that opens the camera", 5)
     assert page.evaluate("window.asked") == 0
     # Whoever follows an invitation is about to talk.
     page.open(channel)
-    wait_until(lambda: "Permission for camera and microphone was refused" in page.text("#preview-note"), "the sentence", 8)
+    refused = "Permission for camera and microphone was refused"
+    wait_until(lambda: refused in page.text("#preview-note"), "the sentence", 8)
     assert "address bar" in page.text("#preview-note") and page.text("#preview-start") == "Try again"
     page.click("#preview-pattern")
     assert page.evaluate("document.querySelector('input[name=source]:checked').value") == "synthetic"
@@ -145,7 +148,8 @@ def test_the_name_is_first_and_the_rest_is_advanced(open_builtin: OpenBuiltIn, c
     page.open(channel)
     assert page.evaluate(FOCUS) == "name"
     visible = page.evaluate(
-        "[...document.querySelectorAll('.entry :is(input, select, button)')].filter((e) => e.checkVisibility()).map((e) => e.id)"
+        "[...document.querySelectorAll('.entry :is(input, select, button)')]"
+        ".filter((e) => e.checkVisibility()).map((e) => e.id)"
     )
     assert visible == ["name", "join"]
     assert page.text("#lobby-title") == f"Join “{channel}”"
@@ -251,7 +255,7 @@ def test_a_token_that_names_a_person_is_not_passed_on(
     page.join(None, name="Hanako")
     page.shows(f"You are in “{channel}”")
     assert "#token" not in invitation(page)
-    assert "your access token names you" in page.text("#invite-note").lower() and not page.tab.is_visible("#invite-token")
+    assert "access token names you" in page.text("#invite-note") and not page.tab.is_visible("#invite-token")
 
 
 def test_without_a_token_the_cursor_is_in_its_field(
@@ -367,9 +371,16 @@ def test_names_that_no_channel_can_have_are_refused_in_the_form(open_builtin: Op
 
 def test_a_close_that_the_page_does_not_know_is_said_in_plain_words(open_builtin: OpenBuiltIn, channel: str) -> None:
     page = open_builtin()
-    said = {"INVALID-MESSAGE": "Something went wrong", "0x02010203 You have not paid.": "The server says: You have not paid."}
+    said = {
+        "INVALID-MESSAGE": "Something went wrong",
+        "0x02010203 You have not paid.": "The server says: You have not paid.",
+    }
     reasons = iter(said)
-    page.tab.route_web_socket("**/signaling", lambda socket: socket.on_message(lambda _: socket.close(code=4490, reason=next(reasons))))
+
+    def refuse(socket: Any) -> None:
+        socket.on_message(lambda _: socket.close(code=4490, reason=next(reasons)))
+
+    page.tab.route_web_socket("**/signaling", refuse)
     page.open(channel)
     page.send("synthetic")
     for reason, sentence in said.items():
@@ -400,8 +411,8 @@ def test_the_page_speaks_the_language_of_the_browser(
     assert page.evaluate("document.documentElement.lang") == language
     assert page.text("#join") == join
     empty = page.evaluate(
-        "[...document.querySelectorAll('[data-text]')].filter((e) => e.textContent !== '' && e.textContent === e.dataset.text)"
-        ".concat([...document.querySelectorAll('[data-text]')].filter((e) => !e.textContent)).map((e) => e.dataset.text)"
+        "[...document.querySelectorAll('[data-text]')]"
+        ".filter((e) => !e.textContent || e.textContent === e.dataset.text).map((e) => e.dataset.text)"
     )
     assert empty == []
     page.send("synthetic")
