@@ -109,8 +109,8 @@ function listen(room) {
     }
   };
   on('connectionStatus', (detail) => follow(room, detail));
-  const joined = new Gathering('notice.joined');
-  const left = new Gathering('notice.left');
+  const tell = (text) => { if (session === room) notice(text); };
+  const [joined, left] = [new Gathering('notice.joined', tell), new Gathering('notice.left', tell)];
   on('joined', () => { room.hasJoined = true; refresh(room); refreshDevices(); });
   on('trackChanged trackAvailable userInterrupted userResumed networkQuality', () => refresh(room));
   on('userOnline', ({ user }) => {
@@ -126,11 +126,11 @@ function listen(room) {
   on('localTrackChanged', () => { drawOwn(room); refresh(room); });
   on('roleChanged', ({ role, by }) => {
     room.leftStage = role === 'audience' && by === 'self';
-    if (by !== 'self') say(t(`role.${role}.${by}`));
+    if (by !== 'self') announce(t(`role.${role}.${by}`));
     drawOwn(room);
     refresh(room);
   });
-  on('muted', ({ kind, muted, by }) => say(t(`${muted ? 'muted' : 'unmuted'}.${kind}.${by}`)));
+  on('muted', ({ kind, muted, by }) => announce(t(`${muted ? 'muted' : 'unmuted'}.${kind}.${by}`)));
   on('handChanged', ({ user, name, raised }) => {
     if (raised && user !== channel.user && room.hasJoined) {
       const isOnStage = channel.users.some((one) => one.id === user);
@@ -151,6 +151,16 @@ function listen(room) {
   });
   on('bye', ({ text }) => returnWith({ reason: channel.statusReason, text }));
   on('error', ({ error }) => failed(room, error));
+}
+
+const announcedMilliseconds = 20_000;
+let announcedTimer;
+/** Says what others did to the user. It is not true for ever. */
+function announce(text) {
+  notice('');
+  say(text);
+  clearTimeout(announcedTimer);
+  announcedTimer = setTimeout(() => { if (ui.status.textContent === text) say(''); }, announcedMilliseconds);
 }
 
 /** A failure that does not end the channel. */

@@ -1,18 +1,24 @@
 // Sentences about several people at once.
 
-import { notice } from './stage.js';
 import { t } from './words.js';
 
 /** How long names are gathered: when a call begins, many come within a moment. */
 const gatherMilliseconds = 600;
 
-/** Names that belong into one sentence. `key` is its text for one name, and `key`Many for a name and a `count` of others. */
+/**
+ * Names that belong into one sentence, which `tell(text)` gets. `key` is its text for one name, and `key`Many for a name and a
+ * `count` of others.
+ */
 export class Gathering {
   #names = [];
   #timer = null;
   #key;
+  #tellText;
 
-  constructor(key) { this.#key = key; }
+  constructor(key, tell) {
+    this.#key = key;
+    this.#tellText = tell;
+  }
 
   add(name) {
     this.#names.push(name);
@@ -22,6 +28,6 @@ export class Gathering {
   #tell() {
     const [name, ...others] = this.#names;
     [this.#names, this.#timer] = [[], null];
-    notice(others.length ? t(`${this.#key}Many`, { name, count: others.length }) : t(this.#key, { name }));
+    this.#tellText(others.length ? t(`${this.#key}Many`, { name, count: others.length }) : t(this.#key, { name }));
   }
 }

@@ -19,9 +19,9 @@ export function showPeople(people, isModerator = false) {
   const count = people.filter((one) => !one.isOutside).length;
   ui['people-title'].textContent = count > 1 ? t('people.titleCount', { count }) : t('people.title');
   ui['mute-others'].hidden = !isModerator || count < 2;
-  setBadge(ui['hands-count'], people.filter((one) => one.hasHand && !one.isOwn).length);
-  const label = ui['hands-count'].hidden ? '' : t('people.handsRaised', { count: Number(ui['hands-count'].textContent) || 99 });
-  ui['hands-count'].title = label;
+  const hands = people.filter((one) => one.hasHand && !one.isOwn).length;
+  setBadge(ui['hands-count'], hands);
+  ui.people.setAttribute('aria-label', [t('people.title'), ...(hands ? [t('people.handsRaised', { count: hands })] : [])].join(', '));
   const sorted = [...people].sort((a, b) => Number(b.hasHand ?? false) - Number(a.hasHand ?? false));
   const next = new Map();
   for (const person of sorted) {

@@ -164,7 +164,6 @@ export const strings = {
   'sending.network': 'お使いのネットワークでは {share} しか受け取れません。',
   'sending.share': '{demand} Mbps のうち {target} Mbps',
   'limit.cpu': 'この端末の処理が追いつかないため、画質を下げています。',
-  'limit.bandwidth': 'ネットワークが遅いため、画質を下げています。',
   'picture.still': '映像が届いていません。',
   'picture.cannotPlay': 'このブラウザは、この映像のコーデック {codec} を再生できません。別のブラウザを使うか、送信者に別のコーデックを選んでもらってください。',
   'network.bad': 'お使いのネットワークが不安定です。',

@@ -23,8 +23,6 @@ export function complain(text = '', remedy = null) {
   ui.remedy.onclick = remedy ? () => { complain(); remedy.act(); } : null;
 }
 
-export const press = (button, isPressed) => button.setAttribute('aria-pressed', String(isPressed));
-
 export function presence(state, text) {
   ui.presence.dataset.state = state;
   ui['presence-text'].textContent = text;
@@ -48,9 +46,4 @@ export function showView(view) {
   if (view !== 'form') return;
   presence('idle', t('state.idle'));
   showQuality({}, '');
-}
-
-export function showPeople(title, lines) {
-  ui['people-title'].textContent = title;
-  ui['people-list'].replaceChildren(...lines.map((text) => Object.assign(document.createElement('li'), { textContent: text })));
 }

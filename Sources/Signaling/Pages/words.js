@@ -55,9 +55,7 @@ export const words = {
     const share = t('sending.share', { target: oneDecimal(target / 1e6), demand: oneDecimal(demand / 1e6) });
     return t(isText(`sending.${limit}`) ? `sending.${limit}` : 'sending.network', { share });
   },
-  ownLimit: { cpu: t('limit.cpu'), bandwidth: t('limit.bandwidth') },
   still: t('picture.still'),
-  badNetwork: (level) => (level >= 4 ? t('network.bad') : ''),
   /** Levels of the network, 0 unknown, 1 best … 6. A direction without media has none. */
   quality: ({ uplink, downlink }) => {
     const [sent, received] = [uplink, downlink].map((one) => (isText(`level.${one}`) ? t(`level.${one}`) : ''));
