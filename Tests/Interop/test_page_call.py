@@ -152,12 +152,13 @@ def test_the_bar_is_one_row_with_leave_in_it(
         ".map((e) => { const r = e.getBoundingClientRect(); return [e.id, r.top, r.left, r.right, r.bottom, r.width, r.height]; })"
     )
     buttons = page.evaluate(shown)
-    assert [one[0] for one in buttons][-1] == "leave" and "mute" in [one[0] for one in buttons]
+    tops = {one[0]: one[1] for one in buttons}
+    assert tops["leave"] == tops["mute"] == min(tops.values()), f"Leave is not in the first row: {buttons}"
     for name, top, left, right, bottom, width, height in buttons:
         assert left >= 0 and top >= 0 and right <= viewport["width"] and bottom <= viewport["height"], name
         assert width >= 36 and height >= 44, f"{name} is {width} by {height}"
     if viewport is not LANDSCAPE:
-        assert len({one[1] for one in buttons}) == 1, f"several rows: {buttons}"
+        assert len(set(tops.values())) == 1, f"several rows: {buttons}"
     # What is not in the row is in the menu, which lies inside the window, too.
     page.click("#more")
     for name, top, left, right, bottom, *_ in page.evaluate(shown):
@@ -294,6 +295,10 @@ def test_a_busy_device_is_not_called_a_bad_network(open_builtin: OpenBuiltIn) ->
     assert warning(1, 6) == ["network", "Your network is interrupted.", 6]
     assert warning(1, 4, sending=limited) == ["network", "Your network carries 0.5 of 2.0 Mbit/s.", 4]
     assert warning(4, 1, sending=limited) == ["network", "Your network is bad now.", 4], "the server speaks of the other way"
+    # In a call of two the page measures by itself.
+    for loss, round_trip, level in ((0, 10, 1), (2, 100, 2), (0, 300, 3), (0, 600, 4), (20, 0, 5), (50, 0, 6), (None, 9, 0)):
+        given = (loss, round_trip) if loss is not None else ()
+        assert imported(page, "levelOf", "return levelOf(...given)", *given) == level, (loss, round_trip)
     for uplink, downlink in ((1, 1), (1, 5), (6, 6)):
         assert warning(uplink, downlink, True, limited) == ["processor", "This device is too busy for smooth pictures.", 0]
 
@@ -563,6 +568,28 @@ def test_a_broadcast_from_the_question_to_the_removal(open_builtin: OpenBuiltIn,
     for call in ("setUserRole('x', 'host')", "muteUser('x', 'audio')", "muteOthers('audio')", "removeUser('x')"):
         reason = third.evaluate(f"window.nagare.channel.{call}.then(() => null, (error) => error.reason)")
         assert reason == "NOT-A-MODERATOR", call
+
+
+# How a node is told to keep messages.
+CHAT_HISTORY = ("--chat-history", "50")
+
+
+@needs_moderation
+def test_the_node_keeps_the_chat_for_those_who_join_late(
+    open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
+) -> None:
+    origin = own_node(*CHAT_HISTORY).origin
+    one, two = open_builtin(origin), open_builtin(origin)
+    joined(one, channel, name="Hanako")
+    one.click("#chat")
+    for text in ("First", "Second"):
+        one.tab.fill("#chat-text", text)
+        one.tab.press("#chat-text", "Enter")
+        wait_until(lambda: ["You", text] in one.evaluate(CHAT), "the own message", 10)
+    joined(two, channel, name="Otto")
+    two.click("#chat")
+    expected = [["Hanako", "First"], ["Hanako", "Second"]]
+    wait_until(lambda: two.evaluate(CHAT) == expected, "the history", 5, describe=lambda: two.evaluate(CHAT))
 
 
 # The chat.
