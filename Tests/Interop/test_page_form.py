@@ -323,19 +323,20 @@ def test_a_full_channel_is_said_to_be_full_and_the_camera_is_released(
     first, page = open_builtin(node.origin), open_builtin(node.origin)
     first.join(channel)
     first.shows(f"You are in “{channel}”")
-    page.evaluate("document.title")
     sockets: list[str] = []
     page.tab.on("websocket", lambda socket: sockets.append(socket.url))
     page.open(channel)
     page.evaluate(
         "(() => { window.tracks = []; const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);"
         " navigator.mediaDevices.getUserMedia = async (what) => { const stream = await open(what);"
-        " window.tracks.push(...stream.getTracks()); return stream; }; })()"
+        " window.tracks.push(...stream.getTracks());"
+        # A camera that is slower than the server.
+        " await new Promise((go) => { setTimeout(go, 1500); }); return stream; }; })()"
     )
     page.click("#join")
     page.shows("This call is full.")
     assert view(page) == "form" and page.evaluate(FOCUS) == "join"
-    released = "window.tracks.every((one) => one.readyState === 'ended')"
+    released = "window.tracks.length === 2 && window.tracks.every((one) => one.readyState === 'ended')"
     wait_until(lambda: page.evaluate(released), "the end of camera and microphone", 5)
     assert len(sockets) == 1, "the page tried again by itself"
 

@@ -110,7 +110,9 @@ export class Channel extends EventTarget {
         reject(new NagareError(failure.reason, failure.text || 'The channel was left.', failure.code));
       });
       if (autoPublish && this.#options.canPublish && this.role === 'host') {
-        this.publish().catch((error) => setTimeout(() => this.#emit('error', { error }), 0));
+        this.publish().catch((error) => {
+          if (error.reason !== 'LEFT') setTimeout(() => this.#emit('error', { error }), 0);
+        });
       }
     });
   }

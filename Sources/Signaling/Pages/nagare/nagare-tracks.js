@@ -26,6 +26,8 @@ class LocalMedia {
 export class LocalTracks {
   #media = { audio: new LocalMedia('audio'), video: new LocalMedia('video') };
   #owner;
+  /** Whether the member left: what a browser opens later is closed again. */
+  #isReleased = false;
 
   /**
    * `defaults` are the devices of the join options. `requirePublishing()` throws where the member must not publish,
@@ -57,6 +59,10 @@ export class LocalTracks {
       } catch (error) {
         throw mediaError(error);
       }
+    }
+    if (this.#isReleased) {
+      for (const track of tracks) if (!isTrack(given[track.kind])) track.stop();
+      throw new NagareError('LEFT', 'The channel was left before the camera and the microphone were open.');
     }
     for (const track of tracks) {
       const media = this.#media[track.kind];
@@ -144,6 +150,10 @@ export class LocalTracks {
     if (kind === 'video') media.release();
     try {
       const [track] = isTrack(device) ? [device] : await capture({ [kind]: device });
+      if (this.#isReleased) {
+        if (!isTrack(device)) track.stop();
+        return;
+      }
       media.release();
       media.wanted = device;
       await this.#use(media, track);
@@ -155,6 +165,7 @@ export class LocalTracks {
 
   /** Stops the devices without telling the server: the member leaves. */
   release() {
+    this.#isReleased = true;
     for (const media of Object.values(this.#media)) {
       const hadTrack = Boolean(media.track);
       media.release();
