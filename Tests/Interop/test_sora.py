@@ -237,7 +237,7 @@ def test_a_role_that_does_not_exist_is_refused(node: Node, channel: str) -> None
         socket.send(json.dumps(connect))
         with pytest.raises(websockets.ConnectionClosedError) as closed:
             socket.recv(timeout=5)
-    assert (closed.value.rcvd.code, closed.value.rcvd.reason) == (4490, "INVALID-MESSAGE")
+    assert closed.value.rcvd.code == 4490 and closed.value.rcvd.reason.startswith("INVALID-MESSAGE: ")
 
 
 # Webhooks.

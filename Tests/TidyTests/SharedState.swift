@@ -23,6 +23,7 @@ enum SharedState {
         "Signaling/Web/Clients/ClientAddresses.swift": (1, "addresses that proxies named, and counts of networks"),
         "Signaling/Web/Clients/WaitingBudget.swift": (1, "counts of bytes that wait, of all connections"),
         "Signaling/Web/Clients/RateLimiter.swift": (1, "token buckets of networks"),
+        "Signaling/Web/Clients/RefusalLog.swift": (1, "token buckets of log lines of refused clients"),
         "Signaling/Web/FairWorkQueue.swift": (1, "a queue of jobs"),
         "Signaling/Web/Tracing/JoinTrace.swift": (1, "what a trace has seen, between a request and reports"),
         "Signaling/Web/Tracing/JoinTracer.swift": (1, "the table of joins under way"),

@@ -22,10 +22,10 @@ enum AyameClientMessage: Sendable {
         do {
             value = try JSONValue(parsing: text, limits: limits)
         } catch {
-            throw AyameClose("INVALID-JSON", "A message is not JSON, or has too many values.")
+            throw AyameClose.refused("INVALID-JSON", "A message is not JSON, or has too many values.")
         }
         guard let members = value.object, let type = members["type"]?.string else {
-            throw AyameClose("INVALID-MESSAGE", "A message has no \"type\".")
+            throw AyameClose.refused("INVALID-MESSAGE", "A message has no \"type\".")
         }
         switch type {
         case "register": self = .register(try AyameRegistration(JSONFields(members)))
@@ -36,11 +36,11 @@ enum AyameClientMessage: Sendable {
             do throws(JSONShapeError) {
                 self = .refresh(try AyameCredentials(JSONFields(members)))
             } catch {
-                throw AyameClose("INVALID-MESSAGE", "A \"refresh\" message is refused: \(error.message)")
+                throw AyameClose.refused("INVALID-MESSAGE", "A \"refresh\" message is refused: \(error.message)")
             }
         case "pong": self = .pong
         case "bye": throw .left
-        default: throw AyameClose("UNKNOWN-TYPE", "A message has an unknown \"type\".")
+        default: throw AyameClose.refused("UNKNOWN-TYPE", "A message has an unknown \"type\".")
         }
     }
 }
@@ -98,7 +98,7 @@ struct AyameRegistration: Sendable {
             media = try fields.choice("media")
             isWarned = try fields.bool("refresh") ?? false
         } catch {
-            throw AyameClose("INVALID-REGISTER", "A \"register\" message is refused: \(error.message)")
+            throw AyameClose.refused("INVALID-REGISTER", "A \"register\" message is refused: \(error.message)")
         }
     }
 }
@@ -113,27 +113,39 @@ struct AyameClose: Error, Hashable, Sendable {
     let close: WebSocketClose
     /// What happened, for the operator's log.
     let message: String
+    /// Whether the client sent what it must not, and nothing else in the log says so.
+    let isRefusal: Bool
 
-    init(code: UInt16 = 1000, _ reason: String, _ message: String) {
+    init(code: UInt16 = 1000, _ reason: String, _ message: String, isRefusal: Bool = false) {
         close = WebSocketClose(code, reason)
         self.message = message
+        self.isRefusal = isRefusal
+    }
+
+    /// The close for a message that the node does not take.
+    static func refused(_ reason: String, _ message: String) -> Self { Self(reason, message, isRefusal: true) }
+
+    /// The client violated the WebSocket protocol, which closes the WebSocket.
+    init(violation close: WebSocketClose) {
+        let message = "The client violated the WebSocket protocol: \(close.reason)."
+        self.init(code: close.code, close.reason, message, isRefusal: true)
     }
 
     static let stopping = Self(code: 1001, "SERVER-SHUTDOWN", "The node is shutting down.")
     static let registerTimeout = Self("REGISTER-TIMEOUT", "No \"register\" message arrived in time.")
     static let pongTimeout = Self("PONG-TIMEOUT", "The client did not answer pings; it may have lost its network.")
-    static let tooManyMessages = Self("TOO-MANY-MESSAGES", "The client sent more messages than signaling needs.")
-    static let notRegistered = Self("NOT-REGISTERED", "A client has to register before it sends anything else.")
-    static let registeredTwice = Self("REGISTERED-TWICE", "A client can register only once per connection.")
+    static let tooManyMessages = refused("TOO-MANY-MESSAGES", "The client sent more messages than signaling needs.")
+    static let notRegistered = refused("NOT-REGISTERED", "A client has to register before it sends anything else.")
+    static let registeredTwice = refused("REGISTERED-TWICE", "A client can register only once per connection.")
     static let connected = Self("CONNECTED", "A standalone client's media is connected.")
     static let tokenExpired = Self("TOKEN-EXPIRED", "The token that admitted the client expired.")
     static let lifetimeExpired = Self("LIFETIME-EXPIRED", "The granted lifetime of the registration is over.")
-    static let offeredAgain = Self("OFFERED-AGAIN", "A client offered again before the node answered its offer.")
-    static let refreshedAgain = Self(
+    static let offeredAgain = refused("OFFERED-AGAIN", "A client offered again before the node answered its offer.")
+    static let refreshedAgain = refused(
         "REFRESHED-AGAIN",
         "A client sent a second \"refresh\" before the answer to the first."
     )
-    static let offerMissing = Self("INVALID-MESSAGE", "An \"offer\" message has no \"sdp\".")
+    static let offerMissing = refused("INVALID-MESSAGE", "An \"offer\" message has no \"sdp\".")
 
     /// The node ended the client's media, or a block ended the registration.
     init(_ reason: EndReason) {

@@ -16,6 +16,7 @@ package struct AyameContext: Sendable {
     let calls: AyameCalls
     let statistics: SignalingStatistics
     let logger: Logger
+    let refusals: RefusalLog
     let limiter: AddressLimiter
     let clients: ClientAddresses
     let work: FairWorkQueue<WorkOwner, ChannelName?>
@@ -27,6 +28,7 @@ package struct AyameContext: Sendable {
         calls: AyameCalls,
         statistics: SignalingStatistics,
         logger: Logger,
+        refusals: RefusalLog,
         limiter: AddressLimiter,
         clients: ClientAddresses,
         work: FairWorkQueue<WorkOwner, ChannelName?>
@@ -37,6 +39,7 @@ package struct AyameContext: Sendable {
         self.calls = calls
         self.statistics = statistics
         self.logger = logger
+        self.refusals = refusals
         self.limiter = limiter
         self.clients = clients
         self.work = work
@@ -83,7 +86,10 @@ package actor AyameConnection {
                     // The texts that waited for the room go first.
                     if place != nil { await joining?.value }
                     await perform(receive(text))
-                case .closed, .refused: await perform(session.socketClosed())
+                case .closed: await perform(session.socketClosed())
+                case .refused(let close):
+                    log(AyameClose(violation: close))
+                    await perform(session.socketClosed())
                 case .stopping: await perform(session.stopping())
                 }
             }
@@ -236,6 +242,7 @@ package actor AyameConnection {
             return await perform(session.refreshed(.failure(refusal)))
         }
         let result = await renew(with: credentials)
+        if case .failure(let refusal) = result { logRefusal("relay refresh refused", refusal.reason) }
         await perform(session.refreshed(result.map { $0?.unixSeconds }))
     }
 
@@ -328,6 +335,7 @@ package actor AyameConnection {
 
     private func renegotiated(_ opened: Result<AyameMedia.Opened, AyameRefusal>) async {
         if case .success(let opened) = opened, media?.resource == opened.resource { media = opened }
+        if case .failure(let refusal) = opened { logRefusal("relay offer refused", refusal.reason) }
         await perform(session.answered(opened.map(\.answer)))
     }
 
@@ -345,6 +353,7 @@ package actor AyameConnection {
             if expiry != opened.expiry { await extendMedia(until: expiry) }
             Task { await self.watch(opened.events) }
         }
+        if case .failure(let refusal) = opened { logRefusal("relay offer refused", refusal.reason) }
         await perform(session.answered(opened.map(\.answer)))
     }
 
@@ -359,11 +368,25 @@ package actor AyameConnection {
     }
 
     private func logRefusal(_ registration: AyameRegistration, _ reason: String) {
-        context.logger.notice(
+        context.refusals.write(
             "relay refused",
-            metadata: [
+            of: network,
+            [
                 "channel": "\(registration.room)", "protocol": "ayame", "address": "\(network)",
                 "reason": "\(reason.printable)",
+            ]
+        )
+    }
+
+    /// Logs what a client in a room was refused.
+    private func logRefusal(_ message: Logger.Message, _ reason: String) {
+        guard let place else { return }
+        context.refusals.write(
+            message,
+            of: network,
+            [
+                "channel": "\(place.registration.room)", "protocol": "ayame", "address": "\(network)",
+                "participant": "\(place.permission.connectionID.printable)", "reason": "\(reason.printable)",
             ]
         )
     }
@@ -374,6 +397,6 @@ package actor AyameConnection {
         ]
         if let registration = session.registration { metadata["channel"] = "\(registration.room)" }
         if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
-        context.logger.debug("relay closed", metadata: metadata)
+        context.refusals.write("relay closed", of: network, level: close.isRefusal ? .notice : .debug, metadata)
     }
 }

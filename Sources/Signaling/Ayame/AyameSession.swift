@@ -105,7 +105,7 @@ struct AyameSession {
         guard budget.take(MessageBudget.cost(of: text), at: now) else { return end(.tooManyMessages) }
         do throws(AyameClose) {
             if isUnadmitted, text.utf8.count > configuration.registerBytesMax {
-                throw AyameClose("TOO-LONG", "A message before the admission is too long.")
+                throw AyameClose.refused("TOO-LONG", "A message before the admission is too long.")
             }
             let limits: JSONLimits = isUnadmitted ? .unauthenticated : .standard
             return try received(AyameClientMessage(decoding: text, limits: limits), text, at: now)
@@ -299,7 +299,9 @@ struct AyameSession {
         switch phase {
         case .ended: return []
         case .waiting(let until) where now >= until: return end(.registerTimeout)
-        case .authorizing(_, let until) where now >= until: return reject(Self.internalError)
+        case .authorizing(_, let until) where now >= until:
+            let reason = "The admission of the client took too long; is the node overloaded?"
+            return [.send(AyameServerMessage.reject(Self.internalError))] + end(.refused("REJECTED", reason))
         case .waiting, .authorizing, .joining, .joined: break
         }
         if let lifetimeEndsAt, now >= lifetimeEndsAt { return endCall(.lifetimeExpired) }

@@ -17,7 +17,10 @@ extension AdminResponder {
             let response = try await operation(request, target, api, &audit)
             return request.method == .head ? response.createHeadResponse() : response
         } catch {
-            var response = Problem(error).response
+            let problem = Problem(error)
+            // Who asked is told that the log says why.
+            audit.refusal = problem.kind == .failed && !(error is Problem) ? "\(error)" : problem.detail
+            var response = problem.response
             if response.headers[.connection] != nil { response = response.closingConnection() }
             return request.method == .head ? response.createHeadResponse() : response
         }
@@ -113,5 +116,43 @@ extension AdminResponder {
         } else if response.status == .forbidden, !credential.role.permits(.operate) {
             context.logger.notice("operator may not make a change", metadata: metadata)
         }
+    }
+
+    /// Logs a request that was refused, with the reason that the response has. Whoever is without a valid token may send very many.
+    func logRefusal(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ audit: AuditDetails,
+        _ response: Response,
+        _ context: ClientContext
+    ) {
+        let metadata = audit.metadata.merging([
+            "operation": "\((request.headers[.soraTarget] ?? "\(request.method.rawValue) \(target.path)").printable)",
+            "status": "\(response.status.code)", "address": "\(context.network)",
+            "reason": "\((audit.refusal ?? response.status.reasonPhrase).printable)",
+        ]) { $1 }
+        refusals.write(
+            "operator's request refused",
+            of: context.network,
+            level: logLevel(of: response.status, request),
+            metadata
+        )
+    }
+
+    private func logLevel(of status: HTTPResponse.Status, _ request: Request) -> Logger.Level {
+        let reads = [.get, .head, .options].contains(request.method)
+        // The change of an operator who may only read has a line of its own.
+        if status == .forbidden, !reads, access.credential(of: request.headers)?.role.permits(.operate) == false {
+            return .debug
+        }
+        switch status {
+        case .internalServerError: return .error
+        // A wrong token, a page of a foreign origin, or a foreign name for this machine may be an attack.
+        case .unauthorized, .forbidden, .misdirectedRequest: return .notice
+        case .tooManyRequests: return .debug
+        default: break
+        }
+        // A probe of a node that is not ready is no refusal, and who reads what is gone already is told so.
+        return reads ? .debug : .notice
     }
 }

@@ -17,6 +17,8 @@ struct AuditDetails {
     private static let charactersMax = 512
 
     private(set) var metadata: Logger.Metadata = [:]
+    /// What was wrong and what to do; `nil` for a request that was not refused, or for which the status says it.
+    var refusal: String?
 
     /// Takes what a request's body names.
     mutating func take(body: [UInt8]) {

@@ -20,7 +20,7 @@ extension SoraClose {
         case .appMismatch: self.init(.channelOfOtherApp, message)
         case .placeEnded(let reason):
             let close = Self(reason) ?? .disconnectedByOperator
-            self.init(WebSocketClose(Self.refusalCode, close.close.reason), message)
+            self.init(WebSocketClose(Self.refusalCode, close.word), message)
         default: self.init(.internalError, message)
         }
     }

@@ -81,7 +81,11 @@ enum SoraClientMessage: Hashable, Sendable {
             default: self = .ignored(type: type)
             }
         } catch {
-            throw SoraClose(.invalidMessage, "A message of type \"\(type)\" is refused: \(error.message)")
+            throw SoraClose(
+                .invalidMessage,
+                "A message of type \"\(type)\" is refused: \(error.message)",
+                mistake: "in \"\(type)\", \(error.message)"
+            )
         }
     }
 }

@@ -1,10 +1,14 @@
+import Access
 package import ChannelTypes
+import Logging
 import MediaTypes
 package import Web
 
 /// Why a connection ends: the WebSocket close for the client, and a sentence for the operator's log.
 package struct SoraClose: Error, Hashable, Sendable {
     package let close: WebSocketClose
+    /// The reason for programs, statistics and reports: the close's own without what is wrong in a message.
+    package let word: String
     /// What happened and what to do, without secrets.
     package let message: String
     /// The limit that the client exceeded, to be counted; `nil` for none, or when it is counted already.
@@ -12,13 +16,27 @@ package struct SoraClose: Error, Hashable, Sendable {
 
     init(_ close: WebSocketClose, _ message: String, limit: SignalingStatistics.Refusal? = nil) {
         self.close = close
+        word = close.reason
         self.message = message
         self.limit = limit
     }
 
     /// A refusal: code 4490.
-    init(_ reason: Reason, _ message: String, limit: SignalingStatistics.Refusal? = nil) {
-        self.init(WebSocketClose(Self.refusalCode, reason.rawValue), message, limit: limit)
+    ///
+    /// The developer of a client sees only the reason of a close. So the reason of a refused message goes on with what is wrong,
+    /// as far as the frame has room. SDKs hand reasons to applications as they are.
+    /// - Parameter mistake: what is wrong, without what the log says besides; `nil` for the whole message.
+    init(
+        _ reason: Reason,
+        _ message: String,
+        mistake: String? = nil,
+        limit: SignalingStatistics.Refusal? = nil
+    ) {
+        let mistake = reason.concernsMessage ? ": \((mistake ?? message).printable)" : ""
+        close = WebSocketClose(Self.refusalCode, reason.rawValue + mistake)
+        word = reason.rawValue
+        self.message = message
+        self.limit = limit
     }
 
     /// The code of every abnormal close.
@@ -51,6 +69,16 @@ package struct SoraClose: Error, Hashable, Sendable {
         case publishersFull = "PUBLISHERS-FULL"
         case channelFull = "CHANNEL-FULL"
         case alreadyPublishing = "ALREADY-PUBLISHING"
+
+        /// Whether the client sent a message that its developer has to correct.
+        fileprivate var concernsMessage: Bool {
+            switch self {
+            case .invalidJSON, .missingType, .invalidMessage, .unknownCodecType, .invalidVideoFormat,
+                .invalidAudioFormat:
+                true
+            default: false
+            }
+        }
     }
 
     // MARK: Normal closes
@@ -99,6 +127,11 @@ package struct SoraClose: Error, Hashable, Sendable {
         limit: .clientMessageRate
     )
 
+    static let tooManyFromNetwork = Self(
+        .invalidMessage,
+        "Too many messages from this address; connect again later."
+    )
+
     // MARK: Timeouts
 
     static let connectWaitTimeout = Self(
@@ -119,6 +152,22 @@ package struct SoraClose: Error, Hashable, Sendable {
             + "node announces?"
     )
     static let pongTimeout = Self(.pongTimeout, "The client did not answer pings; it may have lost its network.")
+}
+
+// MARK: - Log
+
+extension SoraClose {
+    /// The level of the close's line in the log.
+    ///
+    /// SDKs that try several URLs leave silent WebSockets behind, and what exceeds a rate may be very much.
+    var logLevel: Logger.Level {
+        if self == .connectWaitTimeout || self == .tooManyFromNetwork { return .debug }
+        switch close.code {
+        // A client leaves, moves or is removed, which the rooms log; the node stops.
+        case 1000, 1001: return .debug
+        default: return .notice
+        }
+    }
 }
 
 // MARK: - Mapping of errors

@@ -29,7 +29,11 @@ enum SoraCodecs {
             if opus.stereo == true, media.bitRate == nil { opus.maxAverageBitrate = audioBitrate }
             return .offered(.opus, format: opus.format)
         } catch {
-            throw SoraClose(.invalidAudioFormat, "The audio parameters are refused: \(error.message)")
+            throw SoraClose(
+                .invalidAudioFormat,
+                "The audio parameters are refused: \(error.message)",
+                mistake: error.message
+            )
         }
     }
 
@@ -58,7 +62,11 @@ enum SoraCodecs {
             default: break
             }
         } catch {
-            throw SoraClose(.invalidVideoFormat, "The video parameters are refused: \(error.message)")
+            throw SoraClose(
+                .invalidVideoFormat,
+                "The video parameters are refused: \(error.message)",
+                mistake: error.message
+            )
         }
         guard codec.isOfferable else {
             throw SoraClose(.invalidVideoFormat, "The video parameters name a profile that the server cannot offer.")

@@ -107,7 +107,11 @@ extension SoraConnect {
             if let members = metadata?.object { metadataOptions = try Self.metadataOptions(JSONFields(members)) }
             try options?.check(role)
         } catch {
-            throw SoraClose(.invalidMessage, "The \"connect\" message is refused: \(error.message)")
+            throw SoraClose(
+                .invalidMessage,
+                "The \"connect\" message is refused: \(error.message)",
+                mistake: error.message
+            )
         }
         audio = try Media(message, "audio", .invalidAudioFormat, kbps: 6...Grants.audioKbpsMax)
         video = try Media(message, "video", .invalidVideoFormat, kbps: 1...Grants.videoKbpsMax)
@@ -190,7 +194,8 @@ extension SoraConnect.Media {
                 if let object = try fields.object(name) { parameters[name] = .object(object) }
             }
         } catch {
-            throw SoraClose(reason, "The \"connect\" message is refused: in \"\(kind)\", \(error.message)")
+            let mistake = "in \"\(kind)\", \(error.message)"
+            throw SoraClose(reason, "The \"connect\" message is refused: \(mistake)", mistake: mistake)
         }
     }
 }

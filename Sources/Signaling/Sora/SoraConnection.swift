@@ -26,6 +26,7 @@ package struct SoraContext: Sendable {
     var joins: JoinGate?
     /// `nil` for a node without traces.
     package var traces: JoinTracer?
+    let refusals: RefusalLog
     let limiter: AddressLimiter
     let clients: ClientAddresses
     /// Shared with the other protocols over WebSocket.
@@ -41,6 +42,7 @@ package struct SoraContext: Sendable {
         cluster: (any OtherNodes)?,
         joins: JoinGate?,
         traces: JoinTracer?,
+        refusals: RefusalLog,
         limiter: AddressLimiter,
         clients: ClientAddresses,
         work: FairWorkQueue<WorkOwner, ChannelName?>
@@ -54,6 +56,7 @@ package struct SoraContext: Sendable {
         self.cluster = cluster
         self.joins = joins
         self.traces = traces
+        self.refusals = refusals
         self.limiter = limiter
         self.clients = clients
         self.work = work
@@ -336,6 +339,7 @@ package actor SoraConnection {
 
     private func request(_ method: ChannelRequest.Method) async {
         let result = await result(of: method)
+        if case .failure(let failure) = result { log(failure) }
         perform(state.requested(result))
     }
 
@@ -375,19 +379,32 @@ package actor SoraConnection {
             context.signalingStatistics.signalingFailed(
                 client: state.client,
                 isConnection: reservation == nil,
-                reason: close.close.reason
+                reason: close.word
             )
         }
         var metadata: Logger.Metadata = [
-            "close": "\(close.close.description.printable)", "reason": "\(close.message.printable)",
+            "close": "\(close.close.code) \(close.word.printable)", "reason": "\(close.message.printable)",
         ]
         if let channel = state.channel { metadata["channel"] = "\(channel)" }
         if let reservation { metadata["participant"] = "\(reservation.participant)" }
         if !state.client.isEmpty { metadata["client"] = "\(state.client)" }
         if let address = context.clients.address(of: channel) { metadata["address"] = "\(address)" }
-        // SDKs that try several URLs leave silent WebSockets behind.
-        let isNoise = isOrdinary || state.channel == nil
-        context.logger.log(level: isNoise ? .debug : .notice, "signaling closed", metadata: metadata)
+        context.refusals.write("signaling closed", of: network, level: close.logLevel, metadata)
+    }
+
+    /// Logs a request that was refused. Only a refused token concerns operators.
+    private func log(_ failure: RequestFailure) {
+        guard let channel = state.channel, let participant else { return }
+        context.refusals.write(
+            "request of a member refused",
+            of: network,
+            level: failure.reason == .tokenInvalid ? .notice : .debug,
+            [
+                "channel": "\(channel)", "participant": "\(participant)", "protocol": "sora",
+                "address": "\(network)", "code": "\(failure.reason.rawValue)",
+                "reason": "\(failure.message.printable)",
+            ]
+        )
     }
 }
 

@@ -175,7 +175,7 @@ extension SoraStateMachine {
     /// The client's network exceeded its limit of messages before admission.
     mutating func refusedAsTooMany() -> [Action] {
         guard !hasEnded else { return [] }
-        return end(SoraClose(.invalidMessage, "Too many messages from this address; connect again later."))
+        return end(.tooManyFromNetwork)
     }
 
     /// The node is shutting down.
@@ -375,6 +375,6 @@ extension SoraStateMachine {
     /// - Parameter reason: The reason for the rooms; by default the rejection of the client.
     private mutating func end(_ close: SoraClose, leaving reason: EndReason? = nil) -> [Action] {
         phase = .ended
-        return [.close(close), .leave(reason ?? .rejected(close.close.reason))]
+        return [.close(close), .leave(reason ?? .rejected(close.word))]
     }
 }

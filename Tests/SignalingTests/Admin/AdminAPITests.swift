@@ -524,6 +524,7 @@ struct AdminAPITests {
             api: api,
             access: AdminAccess(token: nil, isLoopback: true),
             origins: [],
+            refusals: RefusalLog(SignalingBench.quiet, now: { DeadlineTimer.now }),
             metrics: { "" },
             whyNotReady: { nil },
             bodyTimeout: .milliseconds(50)

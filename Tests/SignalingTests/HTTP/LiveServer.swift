@@ -1,6 +1,7 @@
 import Access
 import Base
 import ChannelTypes
+import Logging
 import NIOCore
 import NIOPosix
 import Room
@@ -27,6 +28,7 @@ func withLiveServer<Value: Sendable>(
     relayCluster: (any OtherNodes)? = nil,
     now: (@Sendable () -> Instant)? = nil,
     traces: JoinTracer? = nil,
+    logger: Logger = SignalingBench.quiet,
     onCallReport: @escaping @Sendable (CallReport) -> Void = { _ in },
     _ body: @Sendable (SignalingBench, Int, ServiceGroup) async throws -> Value
 ) async throws -> Value {
@@ -44,6 +46,7 @@ func withLiveServer<Value: Sendable>(
         relayCluster: relayCluster,
         now: now,
         traces: traces,
+        logger: logger,
         onCallReport: onCallReport
     ) { announce.yield($0) }
     let group = ServiceGroup(

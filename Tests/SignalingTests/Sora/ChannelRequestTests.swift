@@ -92,7 +92,7 @@ import Wire
     func `invalid options in metadata are refused, with their place`(metadata: String) {
         var bench = SoraBench()
         bench.receive(SoraBench.connect(.sendrecv, #""metadata":\#(metadata)"#))
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE" && bench.close?.message.contains("metadata") == true)
+        #expect(bench.close?.word == "INVALID-MESSAGE" && bench.close?.message.contains("metadata") == true)
     }
 
     @Test func `a sender cannot be granted the role of the audience, and who only receives is audience as host`() throws
@@ -134,7 +134,7 @@ import Wire
     func `invalid options are refused`(options: String, role: Role) {
         var bench = SoraBench()
         bench.receive(SoraBench.connect(role, #""nagare":\#(options)"#))
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+        #expect(bench.close?.word == "INVALID-MESSAGE")
     }
 
     @Test(arguments: [#""new""#, #"{"appid":"a"}"#])

@@ -126,7 +126,7 @@ import Testing
     func `invalid channels are refused`(channels: String) {
         var bench = SoraBench()
         bench.receive(SoraBench.connect(.recvonly, Self.wanted + #","data_channels":"# + channels))
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+        #expect(bench.close?.word == "INVALID-MESSAGE")
     }
 
     @Test func `a client may have data channels alone`() throws {
@@ -137,7 +137,7 @@ import Testing
         none.receive(SoraBench.connect(.sendrecv, #""audio":false,"video":false"#))
         _ = try none.request()
         none.take(none.state.admitted(.allowed(Grants()), id: SoraBench.id, at: none.now))
-        #expect(none.close?.close.reason == "INVALID-MESSAGE")
+        #expect(none.close?.word == "INVALID-MESSAGE")
     }
 
     // MARK: - Messages of the channel extension
@@ -204,7 +204,7 @@ import Testing
         let many = (0..<65).map { "\"#\($0)\"" }.joined(separator: ",")
         var bench = SoraBench()
         bench.receive(Self.extended(#""messages":"# + (labels == "65" ? "[\(many)]" : labels)))
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+        #expect(bench.close?.word == "INVALID-MESSAGE")
     }
 
     // MARK: - After the switch
@@ -295,7 +295,7 @@ import Testing
     ) throws {
         var bench = try Self.connected()
         bench.receive(event)
-        #expect(bench.close?.close.reason == reason && bench.state.hasEnded)
+        #expect(bench.close?.word == reason && bench.state.hasEnded)
     }
 
     @Test(

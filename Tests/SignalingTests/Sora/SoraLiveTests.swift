@@ -163,12 +163,23 @@ struct SoraLiveTests {
         Hostile(testDescription: "binary", bytes: [1, 2], isBinary: true, close: .binaryRefused),
         Hostile(testDescription: "not UTF-8", bytes: [0xFF], close: .invalidText),
         Hostile(testDescription: "unmasked", bytes: Array("{}".utf8), isMasked: false, close: .protocolError),
-        Hostile(testDescription: "not JSON", bytes: Array("hello".utf8), close: WebSocketClose(4490, "INVALID-JSON")),
-        Hostile(testDescription: "no type", bytes: Array("{}".utf8), close: WebSocketClose(4490, "MISSING-TYPE")),
+        Hostile(
+            testDescription: "not JSON",
+            bytes: Array("hello".utf8),
+            close: WebSocketClose(4490, "INVALID-JSON: A message is not JSON.")
+        ),
+        Hostile(
+            testDescription: "no type",
+            bytes: Array("{}".utf8),
+            close: WebSocketClose(4490, #"MISSING-TYPE: A message has no "type"."#)
+        ),
         Hostile(
             testDescription: "a long way down",
             bytes: Array(repeating: UInt8(ascii: "["), count: 120_000),
-            close: WebSocketClose(4490, "INVALID-JSON")
+            close: WebSocketClose(
+                4490,
+                "INVALID-JSON: A message is too long, has too many values, or is nested too deeply."
+            )
         ),
         Hostile(
             testDescription: "too long",

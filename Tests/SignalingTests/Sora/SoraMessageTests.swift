@@ -125,8 +125,55 @@ import Wire
     @Test(arguments: refusals)
     func `an invalid message is refused`(text: String, reason: SoraClose.Reason) throws {
         let close = try #require(Self.close(text))
-        #expect(close.close == WebSocketClose(4490, reason.rawValue))
+        #expect(close.close.code == 4490 && close.word == reason.rawValue)
+        #expect(close.close.reason.hasPrefix("\(reason.rawValue): "))
         #expect(close.message.hasSuffix("."))
+    }
+
+    /// Mistakes in `connect`, and how the reason of the close goes on after its word.
+    static let mistakes: [(String, String)] = [
+        (#"{"type":"connect","role":"sendonly"}"#, #""channel_id" is missing."#),
+        (#"{"type":"connect","channel_id":"a"}"#, #""role" is missing."#),
+        (#"{"type":"connect","channel_id":"a","role":"x"}"#, #""role" has to be one of"#),
+        (#"{"type":"connect","channel_id":"","role":"sendonly"}"#, #""channel_id" "#),
+        (#"{"type":"connect","channel_id":"a","role":"sendonly","client_id":5}"#, #""client_id" has to be a string"#),
+        (#"{"type":"connect","channel_id":"a","role":"sendonly","simulcast":"yes"}"#, #""simulcast" has to be"#),
+        (#"{"type":"connect","channel_id":"a","role":"sendonly","spotlight_number":9}"#, #""spotlight_number" has"#),
+        (
+            #"{"type":"connect","channel_id":"a","role":"recvonly","nagare":{"role":"host"}}"#,
+            #""nagare.role" is "host""#
+        ),
+        (
+            #"{"type":"connect","channel_id":"a","role":"sendonly","video":{"bit_rate":0}}"#,
+            #"in "video", "bit_rate" has"#
+        ),
+        (
+            #"{"type":"connect","channel_id":"a","role":"sendonly","audio":{"opus_params":{"ptime":1}}}"#,
+            #""ptime" has"#
+        ),
+        (#"{"type":"connect","channel_id":"a","role":"sendonly","video":{"codec_type":"\u0007"}}"#, "The video codec"),
+        ("{", "A message is not JSON."), ("{}", #"A message has no "type"."#),
+        (#"{"type":"answer"}"#, #"in "answer", "sdp" is missing."#),
+    ]
+
+    @Test(arguments: mistakes)
+    func `the reason of a close says what is wrong, and fits into the frame`(text: String, mistake: String) throws {
+        let close = try #require(Self.close(text))
+        let reason = close.close.reason
+        #expect(reason.hasPrefix("\(close.word): \(mistake)"), "\(reason)")
+        #expect(reason.utf8.count <= WebSocketClose.reasonBytesMax && reason == reason.printable)
+        #expect(close.word.allSatisfy { $0 == "-" || $0.isUppercase })
+    }
+
+    @Test func `each mistake has a reason of its own, and other closes have their word only`() throws {
+        let reasons = Self.mistakes.compactMap { Self.close($0.0)?.close.reason }
+        #expect(Set(reasons).count == Self.mistakes.count)
+        for close in [SoraClose.disconnected, .pongTimeout, .answerTimeout, .connectWaitTimeout, .admissionTimeout] {
+            #expect(close.close.reason == close.word && !close.word.contains(" "))
+        }
+        let long = String(repeating: "é", count: 16_000)
+        let cut = try #require(Self.close(#"{"type":"connect","role":"\#(long)","channel_id":"a"}"#))
+        #expect(cut.close.reason.utf8.count <= WebSocketClose.reasonBytesMax)
     }
 
     static let wrongFields: [(String, SoraClose.Reason)] = [
@@ -154,7 +201,7 @@ import Wire
         reason: SoraClose.Reason
     ) throws {
         let error = try #require(throws: SoraClose.self) { try Self.connect(members) }
-        #expect(error.close.reason == reason.rawValue, "\(error.message)")
+        #expect(error.word == reason.rawValue, "\(error.message)")
         #expect(!error.message.contains("secret"))
     }
 
@@ -165,7 +212,7 @@ import Wire
         #expect(throws: SoraClose.self) { try Self.connect(#""metadata":"\#(longer)""#) }
         #expect(throws: SoraClose.self) { try Self.connect(#""client_id":"\#(String(repeating: "x", count: 256))""#) }
         let candidate = String(repeating: "x", count: SoraClientMessage.candidateBytesMax)
-        #expect(Self.close(#"{"type":"candidate","candidate":"\#(candidate)"}"#)?.close.reason == "INVALID-MESSAGE")
+        #expect(Self.close(#"{"type":"candidate","candidate":"\#(candidate)"}"#)?.word == "INVALID-MESSAGE")
     }
 
     @Test(

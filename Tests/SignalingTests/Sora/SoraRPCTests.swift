@@ -316,7 +316,7 @@ import Testing
     @Test func `the budget of messages counts calls`() throws {
         var bench = try Self.bench()
         for _ in 0..<1_100 { bench.receive(Self.message("{")) }
-        #expect(bench.close?.close.reason == "INVALID-MESSAGE")
+        #expect(bench.close?.word == "INVALID-MESSAGE")
     }
 
     @Test func `a closed channel of calls ends the connection, as clients do`() throws {

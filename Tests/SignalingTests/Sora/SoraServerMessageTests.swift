@@ -247,7 +247,7 @@ import Wire
 
     @Test func `a client without audio and video is refused`() throws {
         let error = try #require(throws: SoraClose.self) { try Self.settings(#""audio":false,"video":false"#) }
-        #expect(error.close.reason == "INVALID-MESSAGE")
+        #expect(error.word == "INVALID-MESSAGE")
         var grants = Grants()
         grants.video.isEnabled = true
         grants.video.codec = "MPEG2"

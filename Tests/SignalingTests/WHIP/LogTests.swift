@@ -7,7 +7,6 @@ import JSON
 import Logging
 import MediaTypes
 import Room
-import Synchronization
 import Testing
 import Wire
 
@@ -17,40 +16,8 @@ import Wire
 /// What the log tells of clients.
 @Suite(.timeLimit(.minutes(10)))
 struct LogTests {
-    /// Keeps each entry.
-    private final class Log: Sendable {
-        struct Entry: Sendable {
-            let level: Logger.Level
-            let message: String
-            let fields: [String: String]
-        }
-        private let state = Mutex<[Entry]>([])
-        func append(_ entry: Entry) { state.withLock { $0.append(entry) } }
-        func entries(_ message: String) -> [Entry] { state.withLock { $0.filter { $0.message == message } } }
-        /// The values of all entries.
-        var values: [String] { state.withLock { $0.map { Array($0.fields.values) }.reduce([], +) } }
-
-        var logger: Logger { Logger(label: "test") { _ in Handler(log: self) } }
-    }
-
-    private struct Handler: LogHandler {
-        let log: Log
-        var metadata: Logger.Metadata = [:]
-        var logLevel = Logger.Level.trace
-        subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-            get { metadata[key] }
-            set { metadata[key] = newValue }
-        }
-        func log(event: LogEvent) {
-            let fields = metadata.merging(event.metadata ?? [:]) { $1 }
-            log.append(
-                Log.Entry(level: event.level, message: "\(event.message)", fields: fields.mapValues { "\($0)" })
-            )
-        }
-    }
-
     @Test func `each line of a connection's life says whose, where, over what, for how long and why`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         let bench = try SignalingBench(onEvent: logNotices(to: log.logger))
         try await bench.test { http in
             let session = try OpenSession(try await http.post("/whip/a%22%20reason=none", Offers.publish))
@@ -88,7 +55,7 @@ struct LogTests {
     }
 
     @Test func `a warning names the client whose data channels the node ended, and the reason`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         let bench = try SignalingBench(onEvent: logNotices(to: log.logger))
         try await bench.test { http in
             let session = try await http.publish()
@@ -103,7 +70,7 @@ struct LogTests {
     }
 
     @Test func `a refusal is logged with its reason, without secrets`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         let authorizer = try #require(StaticTokenAuthorizer(token: "s3cret"))
         let bench = try SignalingBench(authorizer: authorizer, logger: log.logger)
         try await bench.test { http in
@@ -126,7 +93,7 @@ struct LogTests {
     func `the refusal of a signed token names the token, the claim and the client, and the client learns the claim`()
         async throws
     {
-        let log = Log()
+        let log = RecordedLog()
         let key = try JWTKey(.hs256, text: OperatorsBench.jwtSecret)
         let other = try JWTKey(.hs256, text: String(OperatorsBench.jwtSecret.reversed()))
         let authorizer = SignatureAuthorizer(
@@ -159,7 +126,7 @@ struct LogTests {
     }
 
     @Test func `a member of the claims without effect is logged once, with the reason`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         let noted = IgnoredGrants(of: "token", logger: log.logger)
         var grants = Grants()
         grants.ignored = ["cluster_affinity", "tenant\u{7}"]
@@ -174,7 +141,7 @@ struct LogTests {
     }
 
     @Test func `a refused offer is logged with its reason, and what exceeds the rate at level debug`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         let bench = try SignalingBench(
             http: HTTPLimits(requestBurst: 2, requestsPerSecond: 0.001),
             logger: log.logger
@@ -188,13 +155,13 @@ struct LogTests {
             #expect(try await http.post("/nowhere", Offers.publish).status == .notFound)
         }
         let lines = log.entries("request refused")
-        #expect(lines.map { $0.fields["status"] } == ["400", "415", "429"])
-        #expect(lines.map(\.level) == [.notice, .notice, .debug])
+        #expect(lines.map { $0.fields["status"] } == ["400", "415", "429", "404"])
+        #expect(lines.map(\.level) == [.notice, .notice, .debug, .debug])
         #expect(lines.allSatisfy { $0.fields["reason"]?.isEmpty == false && $0.fields["address"] != nil })
     }
 
     @Test func `each change of an operator is logged, and nothing that only reads`() async throws {
-        let log = Log()
+        let log = RecordedLog()
         try await OperatorsBench.run(readToken: OperatorsBench.readToken, logger: log.logger) { bench in
             let refused = try await bench.send(.put, "/v1/blocks/users/x", token: nil)
             let read = try await bench.send(.get, "/v1/channels")

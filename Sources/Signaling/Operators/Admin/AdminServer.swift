@@ -57,6 +57,7 @@ package struct AdminServer: Service {
                 access: AdminAccess(token: token(), readToken: readToken(), isLoopback: isLoopback),
                 hosts: isLoopback ? HostNames(hostNames) : nil,
                 origins: Set(origins),
+                refusals: RefusalLog(logger, now: { DeadlineTimer.now }),
                 metrics: metrics,
                 whyNotReady: whyNotReady,
                 stalledLoops: stalledLoops
@@ -97,6 +98,7 @@ struct AdminResponder: HTTPResponder {
     /// The accepted `Host` values; `nil` for all.
     var hosts: HostNames?
     let origins: Set<String>
+    let refusals: RefusalLog
     let metrics: @Sendable () async -> String
     let whyNotReady: @Sendable () async -> String?
     var stalledLoops: @Sendable () -> [String] = { [] }
@@ -104,17 +106,27 @@ struct AdminResponder: HTTPResponder {
     var bodyTimeout = Duration.seconds(10)
 
     func respond(to request: Request, context: ClientContext) async throws -> Response {
+        let target = RequestTarget(request.head.path ?? "/")
+        var audit = AuditDetails()
+        let response = await answer(request, target, context, &audit)
+        if response.status.code >= 400 { logRefusal(request, target, audit, response, context) }
+        return response
+    }
+
+    private func answer(
+        _ request: Request,
+        _ target: RequestTarget,
+        _ context: ClientContext,
+        _ audit: inout AuditDetails
+    ) async -> Response {
         if let hosts, !hosts.permit(request.head.authority) {
             api?.statistics.refused(.host)
-            return Self.text(
-                .misdirectedRequest,
-                "This listener accepts an IP address, localhost or a name of --admin-host-name as Host.\n"
-            )
+            let reason = "This listener accepts an IP address, localhost or a name of --admin-host-name as Host."
+            audit.refusal = reason
+            return Self.text(.misdirectedRequest, "\(reason)\n")
         }
-        let target = RequestTarget(request.head.path ?? "/")
         let path = target.segments
         if let api, path.first == "v1" {
-            var audit = AuditDetails()
             let response = await operate(request, target, api, &audit)
             if ![.get, .head, .options].contains(request.method) {
                 logChange("\(request.method.rawValue) \(target.path)", audit, request, response, context)
@@ -127,7 +139,6 @@ struct AdminResponder: HTTPResponder {
         if api != nil, path == ["ui"] { return Response(status: .found, headers: [.location: "/ui/"]) }
         if api != nil, path.count == 2, path[0] == "ui" { return page(path[1], request) }
         if let api, path.isEmpty {
-            var audit = AuditDetails()
             let response = await command(request, api, &audit)
             let operation = request.headers[.soraTarget]
             if request.method == .post, AdminAPI.role(of: operation) == .operate {
@@ -136,7 +147,7 @@ struct AdminResponder: HTTPResponder {
             return addingCORS(to: response, request)
         }
         if let api, path.count == 3, path[0] == "api", path[1] == "connections" {
-            return await connection(path[2], request, api)
+            return await connection(path[2], request, api, &audit)
         }
         guard path.count == 1, ["metrics", "healthz", "livez", "readyz", "clusterz"].contains(path[0]) else {
             return HTTPFailure.unknownPath.response
@@ -165,11 +176,10 @@ struct AdminResponder: HTTPResponder {
     private func command(_ request: Request, _ api: AdminAPI, _ audit: inout AuditDetails) async -> Response {
         if request.method == .options { return Response(status: .noContent, headers: [.allow: "POST, OPTIONS"]) }
         guard request.method == .post else { return HTTPFailure.methodNotAllowed([.post, .options]).response }
-        guard let credential = access.credential(of: request.headers) else { return Self.unauthenticated }
+        guard let credential = access.credential(of: request.headers) else { return Self.unauthenticated(&audit) }
         let target = request.headers[.soraTarget]
         guard credential.role.permits(AdminAPI.role(of: target)) else {
-            let failure = APIFailure(403, "ROLE-NOT-PERMITTED", OperatorRole.refusal)
-            return Self.json(failure.status, failure.json)
+            return Self.refused(APIFailure(403, "ROLE-NOT-PERMITTED", OperatorRole.refusal), &audit)
         }
         guard isPermitted(request.headers[.origin]) else {
             let failure = APIFailure(
@@ -177,7 +187,7 @@ struct AdminResponder: HTTPResponder {
                 "ORIGIN-REFUSED",
                 "Pages of this origin must not use the API; permit the origin with --admin-origin."
             )
-            return Self.json(failure.status, failure.json)
+            return Self.refused(failure, &audit)
         }
         let body: [UInt8]
         let read = try? await request.body.read(
@@ -187,20 +197,26 @@ struct AdminResponder: HTTPResponder {
         )
         switch read {
         case .whole(let bytes): body = Array(bytes.readableBytesView)
-        case .tooLong: return Self.bodyRefused
-        case .unreadable, .late, nil: return Self.bodyRefused.closingConnection()
+        case .tooLong: return Self.bodyRefused(&audit)
+        case .unreadable, .late, nil: return Self.bodyRefused(&audit).closingConnection()
         }
         audit.take(body: body)
         let answer = await api.answer(target: target, body: body)
+        if answer.status >= 400 { audit.refusal = answer.body["error_reason"]?.string }
         return Self.json(answer.status, answer.body)
     }
 
     /// `GET /api/connections/{id}`.
-    private func connection(_ name: Substring, _ request: Request, _ api: AdminAPI) async -> Response {
+    private func connection(
+        _ name: Substring,
+        _ request: Request,
+        _ api: AdminAPI,
+        _ audit: inout AuditDetails
+    ) async -> Response {
         guard request.method == .get || request.method == .head else {
             return HTTPFailure.methodNotAllowed([.get, .head]).response
         }
-        guard access.credential(of: request.headers) != nil else { return Self.unauthenticated }
+        guard access.credential(of: request.headers) != nil else { return Self.unauthenticated(&audit) }
         guard let id = ParticipantID(name), let document = await api.document(of: id) else {
             return HTTPFailure(.notFound, "There is no such connection.").response
         }
@@ -208,24 +224,29 @@ struct AdminResponder: HTTPResponder {
         return request.method == .head ? response.createHeadResponse() : response
     }
 
-    private static var unauthenticated: Response {
+    private static func refused(_ failure: APIFailure, _ audit: inout AuditDetails) -> Response {
+        audit.refusal = failure.message
+        return json(failure.status, failure.json)
+    }
+
+    private static func unauthenticated(_ audit: inout AuditDetails) -> Response {
         let failure = APIFailure(
             401,
             "AUTHENTICATION-FAILURE",
             "Send the node's --admin-token as Authorization: Bearer TOKEN."
         )
-        var response = json(failure.status, failure.json)
+        var response = refused(failure, &audit)
         response.headers[.wwwAuthenticate] = "Bearer"
         return response
     }
 
-    private static var bodyRefused: Response {
+    private static func bodyRefused(_ audit: inout AuditDetails) -> Response {
         let failure = APIFailure(
             413,
             "BODY-TOO-LARGE",
             "The body has more than \(bodyBytesMax) bytes, or took too long to arrive; send less."
         )
-        return json(failure.status, failure.json)
+        return refused(failure, &audit)
     }
 
     /// Whether requests of this origin may use the API. A page that resolves its own name to this machine (DNS rebinding)

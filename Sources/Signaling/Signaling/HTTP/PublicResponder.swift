@@ -27,6 +27,7 @@ final class PublicResponder: HTTPResponder {
     let joins: JoinGate?
     /// `nil` for a node without traces.
     let traces: JoinTracer?
+    private let refusals: RefusalLog
     private let limiter: AddressLimiter
     private let clients: ClientAddresses
     private let logger: Logger
@@ -40,6 +41,7 @@ final class PublicResponder: HTTPResponder {
         cluster: (any OtherNodes)?,
         joins: JoinGate?,
         traces: JoinTracer?,
+        refusals: RefusalLog,
         limiter: AddressLimiter,
         clients: ClientAddresses,
         logger: Logger
@@ -52,6 +54,7 @@ final class PublicResponder: HTTPResponder {
         self.cluster = cluster
         self.joins = joins
         self.traces = traces
+        self.refusals = refusals
         self.limiter = limiter
         self.clients = clients
         self.logger = logger
@@ -72,8 +75,13 @@ final class PublicResponder: HTTPResponder {
             response = try await route(request, context)
         } catch {
             let failure = HTTPFailure(error)
-            if failure.status.kind == .serverError {
-                logger.debug("request failed", metadata: ["error": "\(failure.message.printable)"])
+            if failure.status == .internalServerError, !Task.isCancelled {
+                refusals.write(
+                    "request failed",
+                    of: context.network,
+                    level: .error,
+                    ["error": "\(String(describing: error).printable)", "address": "\(context.network)"]
+                )
             }
             logRefusal(failure, request, context)
             response = failure.response
@@ -85,29 +93,34 @@ final class PublicResponder: HTTPResponder {
         return closes ? response.closingConnection() : response
     }
 
-    /// Logs who was refused, where and why. The rate of requests is limited for each address, and so is this: what exceeds
-    /// the rate, and what is refused before the rate is checked, is not at level `notice`. The path of a session is a secret,
-    /// so it is not logged.
+    /// Logs who was refused, where and why. The path of a session is a secret, so it is not logged.
     private func logRefusal(_ failure: HTTPFailure, _ request: Request, _ context: ClientContext) {
         let route = try? Route(target: RequestTarget(request.head.path ?? "/"))
-        let isOffer = request.method == .post && route?.methods.contains(.post) == true
-        let level: Logger.Level
-        switch failure.status {
-        case .tooManyRequests: level = .debug
-        case .unauthorized, .forbidden, .conflict, .serviceUnavailable: level = .notice
-        default:
-            guard isOffer, failure.status.kind == .clientError else { return }
-            level = .notice
-        }
-        logger.log(
-            level: level,
+        refusals.write(
             "request refused",
-            metadata: [
+            of: context.network,
+            level: Self.logLevel(of: failure, on: route),
+            [
                 "channel": "\(route?.channel?.value.printable ?? "-")", "protocol": "\(route?.protocolName ?? "http")",
-                "method": "\(request.method.rawValue)", "status": "\(failure.status.code)",
+                "method": "\(request.method.rawValue.printable)", "status": "\(failure.status.code)",
                 "address": "\(context.network)", "reason": "\(failure.message.printable)",
             ]
         )
+    }
+
+    /// Working clients, scanners and what exceeds a rate cause refusals at level debug. All others are somebody's mistake, or an
+    /// attempt.
+    private static func logLevel(of failure: HTTPFailure, on route: Route?) -> Logger.Level {
+        // Scanners look for paths that are not there.
+        if route == nil, failure.message == HTTPFailure.unknownPath.message { return .debug }
+        return switch (failure.status, route) {
+        case (_, .asset), (.tooManyRequests, _): .debug
+        // A session or a channel ended meanwhile, or another ICE restart came first.
+        case (.notFound, .session), (.notFound, .sessionStatistics), (.notFound, .sessionEvents),
+            (.notFound, .channel), (.notFound, .channelEvents), (.preconditionFailed, .session):
+            .debug
+        default: .notice
+        }
     }
 
     private func route(_ request: Request, _ context: ClientContext) async throws -> Response {

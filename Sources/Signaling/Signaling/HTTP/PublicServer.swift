@@ -58,6 +58,7 @@ package struct PublicServer: Service {
         let ownLogger = signalingLogger ?? logger
         let now = now ?? { DeadlineTimer.now }
         let limiter = AddressLimiter(limits, now: now, statistics: signalingStatistics, logger: ownLogger)
+        let refusals = RefusalLog(ownLogger, now: now)
         let clients = ClientAddresses(
             configuration.proxies,
             limits,
@@ -86,6 +87,7 @@ package struct PublicServer: Service {
             cluster: cluster,
             joins: joins,
             traces: traces,
+            refusals: refusals,
             limiter: limiter,
             clients: clients,
             logger: ownLogger
@@ -105,6 +107,7 @@ package struct PublicServer: Service {
             calls: relayCalls,
             statistics: signalingStatistics,
             logger: ownLogger,
+            refusals: refusals,
             limiter: limiter,
             clients: clients,
             work: work
@@ -120,6 +123,7 @@ package struct PublicServer: Service {
                 cluster: cluster,
                 joins: joins,
                 traces: traces,
+                refusals: refusals,
                 limiter: limiter,
                 clients: clients,
                 work: work
@@ -133,6 +137,7 @@ package struct PublicServer: Service {
             outbound: outbound,
             inbound: inbound,
             clients: clients,
+            refusals: refusals,
             limiter: limiter
         )
         application = Application(

@@ -77,12 +77,19 @@ package final class ProxyProtocolHandler: ChannelInboundHandler, RemovableChanne
 
     /// Called once with the client. Returns whether to keep the connection.
     private let onClient: (IPAddress?) -> Bool
+    private let onInvalid: () -> Void
     private let statistics: SignalingStatistics
     private var received = ByteBuffer()
     private var isDone = false
 
-    package init(statistics: SignalingStatistics, onClient: @escaping (IPAddress?) -> Bool) {
+    /// - Parameter onInvalid: Called once for a connection without a valid header, which closes.
+    package init(
+        statistics: SignalingStatistics,
+        onInvalid: @escaping () -> Void = {},
+        onClient: @escaping (IPAddress?) -> Bool
+    ) {
         self.statistics = statistics
+        self.onInvalid = onInvalid
         self.onClient = onClient
     }
 
@@ -98,6 +105,7 @@ package final class ProxyProtocolHandler: ChannelInboundHandler, RemovableChanne
         case .invalid:
             isDone = true
             statistics.refused(.proxyHeader)
+            onInvalid()
             context.close(promise: nil)
         case .complete(let client, let byteCount):
             isDone = true

@@ -28,6 +28,7 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
         let outbound: WaitingBudget
         let inbound: WaitingBudget
         let clients: ClientAddresses
+        let refusals: RefusalLog
         let limiter: AddressLimiter
 
         /// Whether a TLS handshake may begin. What a proxy passes on is rated when its header has named the client; one that ends TLS
@@ -95,7 +96,14 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
             let negotiated = try pipeline.configureUpgradableHTTPServerPipeline(configuration: configuration)
             let upgradeHandler = try pipeline.handler(type: NIOTypedHTTPServerUpgradeHandler<Negotiated>.self)
             try pipeline.addHandler(UpgradeFilter(webSockets), position: .before(upgradeHandler))
-            try pipeline.addHandler(FirstRequestHandler(timeout: TimeAmount(idleTimeout)))
+            let first = FirstRequestHandler(timeout: TimeAmount(idleTimeout)) {
+                // Scanners and clients of other protocols send such data.
+                let network = costs.clients.network(of: channel)
+                let reason = "The data is no HTTP request."
+                let fields: Logger.Metadata = ["protocol": "http", "address": "\(network)", "reason": "\(reason)"]
+                costs.refusals.write("request refused", of: network, level: .debug, fields)
+            }
+            try pipeline.addHandler(first)
             return Value(channel: channel, negotiated: negotiated)
         }
     }
@@ -112,14 +120,22 @@ struct UpgradableHTTPChannel: HTTPChannelHandler {
     /// The first handler of the pipeline, before TLS.
     private func proxyHandler(_ channel: any Channel) -> ProxyProtocolHandler {
         let (costs, isSecure) = (costs, isSecure)
-        return ProxyProtocolHandler(statistics: costs.statistics) { client in
-            // A header without a client is from the proxy itself, such as a health check.
-            guard let client else { return true }
-            costs.clients.name(client, for: channel)
-            let network = ClientNetwork(client)
-            guard !isSecure || costs.admitsHandshake(of: network) else { return false }
-            return costs.clients.take(for: network, until: channel.closeFuture)
-        }
+        let reason = "The proxy's connection has no valid PROXY protocol header; is the proxy configured to send it?"
+        return ProxyProtocolHandler(
+            statistics: costs.statistics,
+            onInvalid: {
+                let proxy = costs.clients.network(of: channel)
+                costs.refusals.write("connection refused", of: proxy, ["address": "\(proxy)", "reason": "\(reason)"])
+            },
+            onClient: { client in
+                // A header without a client is from the proxy itself, such as a health check.
+                guard let client else { return true }
+                costs.clients.name(client, for: channel)
+                let network = ClientNetwork(client)
+                guard !isSecure || costs.admitsHandshake(of: network) else { return false }
+                return costs.clients.take(for: network, until: channel.closeFuture)
+            }
+        )
     }
 
     private func http(
@@ -197,10 +213,14 @@ private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannel
     typealias OutboundOut = HTTPServerResponsePart
 
     private let timeout: TimeAmount
+    private let onMalformed: () -> Void
     private var deadline: Scheduled<Void>?
     private var hasLeft = false
 
-    init(timeout: TimeAmount) { self.timeout = timeout }
+    init(timeout: TimeAmount, onMalformed: @escaping () -> Void) {
+        self.timeout = timeout
+        self.onMalformed = onMalformed
+    }
 
     func handlerAdded(context: ChannelHandlerContext) {
         let bound = context.loopBound
@@ -224,6 +244,7 @@ private final class FirstRequestHandler: ChannelInboundHandler, RemovableChannel
             if hasLeft { context.fireErrorCaught(error) }
             return
         }
+        onMalformed()
         let head = HTTPResponseHead(
             version: .http1_1,
             status: .badRequest,
