@@ -83,6 +83,21 @@ struct LoadRunTests {
         await node.shutdown()
     }
 
+    @Test func `only what was to be sent of simulcast counts as lost`() async throws {
+        let node = try await InProcessNode.start()
+        var configuration = configuration(publishers: 1, subscribers: 2, seconds: 3)
+        configuration.videoBitsPerSecond = 1_600_000
+        configuration.sendsSimulcast = true
+        // It carries the lowest layer only, whose packets are a part of those that the publisher makes.
+        configuration.viewerLink = try LinkConditions(parsing: "rate=700k,delay=10ms,queue=500ms")
+        let report = try await LoadRun(configuration, signaling: node).run()
+        let window = try #require(report.window)
+        let dropped = try #require(window.viewers).reduce(0) { $0 + $1.linkDrops }
+        #expect(try #require(window.video).packetsReceived > 0)
+        #expect(window.packetsLost <= dropped, "\(report.table)")
+        await node.shutdown()
+    }
+
     @Test func `a link that is wide enough loses nothing`() async throws {
         let node = try await InProcessNode.start()
         var configuration = configuration(publishers: 1, subscribers: 2, seconds: 1)

@@ -94,6 +94,9 @@ package final class MediaClient {
     package var video: StampVerifier? { receivers.first { $0.kind == .video }?.verifier }
     /// The receiver of one m-section.
     package func receiver(_ mid: MID) -> Receiver? { receivers.first { $0.mid == mid } }
+    /// Whether its video has simulcast layers. The packets of each have numbers of their own.
+    package var sendsLayers: Bool { videos.count > 1 }
+    /// Of all layers together.
     package var videoPacketsMade: Int { videos.reduce(0) { $0 + Int($1.encoder.packetCount) } }
     package var videoFramesMade: Int { videos.reduce(0) { $0 + Int($1.encoder.frameCount) } }
     package var keyFramesMade: Int { videos.reduce(0) { $0 + $1.encoder.keyFramesMade } }

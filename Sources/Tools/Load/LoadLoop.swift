@@ -11,7 +11,8 @@ import Wire
 
 /// The packets that a source has sent so far.
 struct MadeMedia: Sendable {
-    var videoPackets = 0
+    /// `nil` for simulcast: until when the server sends a subscriber which layer is its decision.
+    var videoPackets: Int?
     var audioPackets = 0
 }
 
@@ -290,7 +291,10 @@ actor LoadLoop {
     var made: [UInt32: MadeMedia] {
         var made: [UInt32: MadeMedia] = [:]
         for (source, client) in publishers {
-            made[source] = MadeMedia(videoPackets: client.videoPacketsMade, audioPackets: client.audioPacketsMade)
+            made[source] = MadeMedia(
+                videoPackets: client.sendsLayers ? nil : client.videoPacketsMade,
+                audioPackets: client.audioPacketsMade
+            )
         }
         return made
     }
@@ -302,7 +306,7 @@ actor LoadLoop {
     var silentTracks: Int { clients.values.reduce(0) { $0 + $1.receivers.count { !$0.hasEnded && $0.isSilent } } }
 
     /// - Parameter made: what the sources have sent in all. With it, packets after the newest that a subscriber
-    ///   received count as lost.
+    ///   received count as lost, where all of them were to be sent.
     func tally(made: [UInt32: MadeMedia]? = nil) -> LoadTally {
         var tally = LoadTally()
         tally.takenAt = EventLoop.now()
