@@ -125,6 +125,7 @@ import Wire
         #expect(ended["user_id"] == "alice" && ended["display_name"] == "Alice" && ended["node"] == "n1")
         #expect(ended["setup_ms"] == 200 && ended["sent_bytes"] == 50_000 && ended["sent_loss"] == 0.1)
         #expect(ended["remote_address"] == "127.0.0.1:6000" && ended["freezes"] == 2)
+        #expect(ended["without_picture_ms"] == 700)
         let timeline = try #require(ended["timeline"])
         #expect(timeline["at_s"] == [5, 10, 15] && timeline["sent_loss"] == [0, 0.25, 0])
         #expect(timeline["freezes"] == [0, 2, 0] && timeline["frozen_ms"] == [0, 700, 0])

@@ -126,6 +126,45 @@ import ToolCommands
         #expect(lines[1].contains("interrupted") && lines[2].contains("connected"))
     }
 
+    @Test func `the worst connections come first, with what people call their role and quality`() async throws {
+        func connection(_ id: String, _ role: String, _ up: Int, _ down: Int, state: String = "connected") -> JSONValue
+        {
+            [
+                "connection_id": .string(id), "role": .string(role), "state": .string(state), "muted": ["audio"],
+                "network": ["uplink": .integer(up), "downlink": .integer(down)],
+            ]
+        }
+        let members: JSONValue = [
+            ["user_id": "good", "connections": [connection("c1", "sendrecv", 1, 2)]],
+            ["user_id": "bad", "connections": [connection("c2", "recvonly", 0, 4)]],
+            ["user_id": "lost", "connections": [connection("c3", "sendonly", 1, 1, state: "interrupted")]],
+        ]
+        let all = try await run(["members", "c"], Answers([["members": members]])).split(separator: "\n")
+        #expect(all.dropFirst().map { String($0.prefix { $0 != " " }) } == ["lost", "bad", "good"])
+        #expect(all[2].contains("audience") && all[2].contains("unknown up, bad down") && all[3].contains("host"))
+        #expect(all.dropFirst().allSatisfy { $0.contains("audio") })
+        let bad = try await run(["members", "c", "--bad"], Answers([["members": members]])).split(separator: "\n")
+        #expect(bad.count == 3 && !bad.contains { $0.hasPrefix("good") })
+    }
+
+    @Test func `a name of 128 characters breaks no table`() async throws {
+        let long = String(repeating: "名", count: 128)
+        let connections: JSONValue = [["connection_id": "c1", "role": "sendrecv", "state": "connected"]]
+        let members: JSONValue = [
+            ["user_id": "a", "display_name": .string(long), "connections": connections],
+            ["user_id": "b", "display_name": "B", "connections": connections],
+            ["user_id": .string(String(repeating: "x", count: 128)), "connections": connections],
+        ]
+        let lines = try await run(["members", "c"], Answers([["members": members]])).split(separator: "\n")
+        #expect(lines.count == 4 && lines[1].contains("名…") && lines[3].contains(String(repeating: "x", count: 128)))
+        let column = try #require(lines[0].firstRange(of: "ROLE")).lowerBound
+        let offset = lines[0].distance(from: lines[0].startIndex, to: column)
+        #expect(lines[2].dropFirst(offset).hasPrefix("host"))
+        #expect(offset <= 60, "neither the name nor the ID widens its column for all")
+        let wide = lines[1].prefix { $0 != "h" }
+        #expect(wide.count + wide.count { $0 == "名" } == offset, "a wide character takes two columns")
+    }
+
     @Test func `the pages of subscriptions make one table with a row for each user`() async throws {
         let camera: JSONValue = [["kind": "audio", "source": "camera"], ["kind": "video", "source": "camera"]]
         let page = { (user: String) -> JSONValue in

@@ -77,6 +77,7 @@ extension ConnectionRecord {
             "duration_s": .integer(duration.components.seconds),
         ]
         document.merge(media) { $1 }
+        document["without_picture_ms"] = .integer(timeline.samples.millisecondsWithoutPicture)
         document["display_name"] = connection.displayName.map { .string($0) }
         document["client"] = connection.agent.name.isEmpty ? nil : .string(connection.agent.name)
         document["environment"] = connection.agent.environment.map { .string($0) }
@@ -147,6 +148,20 @@ extension QualityTimeline {
             "downlink": column { .integer($0.quality.downlink.rawValue) },
             "limit": column { .string($0.limit.rawValue) },
         ]
+    }
+}
+
+extension Sequence<QualitySample> {
+    /// How long the client had no moving picture: the freezes that it reported, and the intervals in which the node sent it none of the
+    /// videos that it wanted.
+    var millisecondsWithoutPicture: Int {
+        var previous: UInt32 = 0
+        return reduce(0) { sum, sample in
+            let interval = Int(sample.seconds &- Swift.min(previous, sample.seconds)) * 1_000
+            previous = sample.seconds
+            let isWithout = sample.videos > 0 && sample.paused >= sample.videos
+            return sum &+ Swift.min(isWithout ? interval : Int(sample.frozen), interval)
+        }
     }
 }
 

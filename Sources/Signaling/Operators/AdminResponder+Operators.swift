@@ -44,7 +44,7 @@ extension AdminResponder {
             at: DeadlineTimer.now
         )
         if let refusal { throw refusal }
-        guard isPermitted(request.headers[.origin]) else {
+        guard isPermitted(request.headers[.origin]) || isOfOwnPage(request) else {
             throw Problem(
                 .forbidden,
                 "Pages of this origin must not use the API; permit the origin with --admin-origin."
@@ -71,6 +71,17 @@ extension AdminResponder {
             )
         }
         return Self.json(operation.status, answer)
+    }
+
+    /// Whether a page of this listener sent the request. Browsers name the origin of all that changes something.
+    ///
+    /// A page whose name leads here (DNS rebinding) has this origin, too. On loopback its name is refused before, and elsewhere it
+    /// would need a token.
+    private func isOfOwnPage(_ request: Request) -> Bool {
+        guard let origin = request.headers[.origin], let host = request.head.authority, !host.isEmpty else {
+            return false
+        }
+        return origin == "http://\(host)" || origin == "https://\(host)"
     }
 
     private func body(of request: Request) async throws -> [UInt8] {

@@ -67,6 +67,12 @@ extension OperatorsAPI {
         APIProperty("worst_downlink", levelSchema, required: true, "The same of the other direction."),
         APIProperty("freezes", countSchema, required: true, "Freezes of video that the client reported."),
         APIProperty(
+            "without_picture_ms",
+            countSchema,
+            required: true,
+            "How long it had no moving picture: freezes that it reported, and intervals in which none of its videos was sent."
+        ),
+        APIProperty(
             "setup",
             setupSchema,
             "The phases of its first set-up; absent of one that an earlier version stored."

@@ -40,7 +40,7 @@ struct OperatorsAPI: Sendable {
         channelOperations + memberOperations + connectionOperations + memberSubscriptionOperations + banOperations
         + blockOperations
         + relayOperations + subscriptionOperations + drainOperations
-        + [clusterOperation, tokenOperation, reloadOperation, documentOperation]
+        + [clusterOperation, operatorOperation, tokenOperation, reloadOperation, documentOperation]
 
     /// Finds the operation of a request.
     /// - Parameter segments: the path's, percent-encoded, without the first, `v1`.

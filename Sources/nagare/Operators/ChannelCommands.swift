@@ -30,28 +30,62 @@ struct MembersCommand: OperatorCommand {
     static let configuration = CommandConfiguration(commandName: "members", abstract: "List the members of a channel.")
 
     @Argument(help: "The channel.") var channel: String
+    @Flag(help: "List only connections with a bad network, or that are interrupted.") var bad = false
     @OptionGroup var options: OperatorOptions
 
     func answer(_ send: Send) async throws -> JSONValue {
         try await all("members", ["channels", channel, "members"], send)
     }
 
+    /// The worst connections first, those of the same quality as the node lists them.
     func text(_ answer: JSONValue) -> String {
-        var rows = [["USER", "NAME", "ROLE", "STATE", "PUBLISHES", "NETWORK", "PROTOCOL", "CONNECTION", "SINCE"]]
-        for member in answer["members"]?.array ?? [] {
-            for connection in member["connections"]?.array ?? [] {
-                let kinds = ["audio", "video"].filter { connection[$0]?.bool == true }
-                rows.append([
-                    member["user_id"]?.string ?? "", member["display_name"]?.string ?? "-",
-                    connection["role"]?.string ?? "",
-                    connection["state"]?.string ?? "", kinds.isEmpty ? "-" : kinds.joined(separator: "+"),
-                    "\(connection["network"]?["uplink"]?.integer ?? 0)/\(connection["network"]?["downlink"]?.integer ?? 0)",
-                    connection["signaling"]?.string ?? "", connection["connection_id"]?.string ?? "",
-                    TextTable.time(connection["created_at"]),
-                ])
-            }
+        let connections = (answer["members"]?.array ?? []).flatMap { member in
+            (member["connections"]?.array ?? []).map { ListedConnection(member: member, connection: $0) }
         }
-        return TextTable.text(rows)
+        let listed = connections.enumerated()
+            .filter { !bad || $0.element.isBad }
+            .sorted { ($1.element.badness, $0.offset) < ($0.element.badness, $1.offset) }
+        return TextTable.text(
+            [["USER", "NAME", "ROLE", "STATE", "QUALITY", "PUBLISHES", "MUTED", "PROTOCOL", "CONNECTION", "SINCE"]]
+                + listed.map(\.element.row)
+        )
+    }
+}
+
+/// A connection in the list of members.
+private struct ListedConnection {
+    let member: JSONValue
+    let connection: JSONValue
+
+    /// From the level on that the field calls bad.
+    private static let badFrom = 4
+    private static let levels = ["unknown", "excellent", "good", "poor", "bad", "very bad", "disconnected"]
+
+    private func level(_ direction: String) -> Int {
+        let level = connection["network"]?[direction]?.integer.flatMap { Int(exactly: $0) } ?? 0
+        return Self.levels.indices.contains(level) ? level : 0
+    }
+
+    private var isInterrupted: Bool { connection["state"]?.string == "interrupted" }
+
+    var badness: Int { isInterrupted ? Self.levels.count : max(level("uplink"), level("downlink")) }
+    var isBad: Bool { badness >= Self.badFrom }
+
+    private var quality: String {
+        let (up, down) = (level("uplink"), level("downlink"))
+        return up == down ? Self.levels[up] : "\(Self.levels[up]) up, \(Self.levels[down]) down"
+    }
+
+    var row: [String] {
+        let kinds = ["audio", "video"].filter { connection[$0]?.bool == true }
+        let muted = connection["muted"]?.array?.compactMap(\.string) ?? []
+        return [
+            member["user_id"]?.string ?? "", TextTable.name(member["display_name"]?.string ?? "-"),
+            connection["role"]?.string == "recvonly" ? "audience" : "host", connection["state"]?.string ?? "", quality,
+            kinds.isEmpty ? "-" : kinds.joined(separator: "+"), muted.isEmpty ? "-" : muted.joined(separator: "+"),
+            connection["signaling"]?.string ?? "", connection["connection_id"]?.string ?? "",
+            TextTable.time(connection["created_at"]),
+        ]
     }
 }
 

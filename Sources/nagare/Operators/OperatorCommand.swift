@@ -112,19 +112,45 @@ extension OperatorCommand {
 
 /// A table of text.
 enum TextTable {
+    /// The widest column. A longer cell moves what follows in its own row only.
+    private static let widthMax = 40
+
     /// - Parameter rows: the header first; each as long as the header.
     static func text(_ rows: [[String]]) -> String {
         let rows = rows.map { $0.map(\.printable) }
-        let columns = rows.first?.indices.map { column in rows.map { $0[column].count }.max() ?? 0 } ?? []
+        let columns =
+            rows.first?.indices.map { column in
+                rows.map { width($0[column]) }.filter { $0 <= widthMax }.max() ?? 0
+            } ?? []
         return rows.map { row in
             let cells = zip(row, columns).map { cell, width in
-                cell + String(repeating: " ", count: width - cell.count)
+                cell + String(repeating: " ", count: max(width - Self.width(cell), 0))
             }
             var line = cells.joined(separator: "  ")
             while line.last == " " { line.removeLast() }
             return line + "\n"
         }
         .joined()
+    }
+
+    /// The columns of a terminal that a text takes: characters of East Asia and emoji take two.
+    private static func width(_ text: String) -> Int {
+        text.reduce(0) { sum, character in
+            switch character.unicodeScalars.first?.value ?? 0 {
+            case 0x1100...0x115F, 0x2E80...0xA4CF, 0xAC00...0xD7A3, 0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60,
+                0xFFE0...0xFFE6, 0x1F300...0x1FAFF, 0x20000...0x3FFFD:
+                sum + 2
+            default: sum + 1
+            }
+        }
+    }
+
+    /// A name for people, shortened to the width of a column. What a command needs, such as an ID, is never shortened.
+    static func name(_ text: String) -> String {
+        guard width(text) > widthMax else { return text }
+        var short = text
+        while width(short) >= widthMax { short.removeLast() }
+        return short + "…"
     }
 
     /// A time in seconds since 1970 as text.

@@ -49,6 +49,43 @@ struct ConnectionsAPITests {
         }
     }
 
+    @Test func `the operators' page says what each word for an end means`() async throws {
+        let reasons: [EndReason] = [
+            .left, .shutdown, .setupFailed, .unanswered, .unreachable, .evicted, .disconnectedByOperator, .kicked,
+            .banned,
+            .channelTerminated, .channelExpired, .madeAudience, .lifetimeExpired, .tokenExpired, .sessionTerminated,
+            .tooSlow, .replaced, .signalingLost, .pongTimedOut,
+        ]
+        let words = reasons.map(\.name) + PeerCloseReason.allCases.map { EndReason.transport($0).name }
+        try await OperatorsBench.run { api in
+            let page = try await api.send(.get, "/ui/verdict.js", token: nil).text
+            for word in words { #expect(page.contains("'\(word)': '"), "\(word)") }
+        }
+    }
+
+    @Test func `the operators' page may change what its token permits, and pages of other origins may not`()
+        async throws
+    {
+        try await OperatorsBench.run { api in
+            _ = try await api.publish(as: "alice")
+            let path = "/v1/channels/lobby/members/alice/mute"
+            for origin in ["http://evil.example", "http://localhost.evil.example", "null"] {
+                #expect(try await api.send(.post, path, ["muted": true], origin: origin).status == .forbidden)
+            }
+            #expect(try await api.send(.post, path, ["muted": true], origin: "http://localhost").status == .ok)
+        }
+    }
+
+    @Test func `whoever asks learns what its token permits`() async throws {
+        try await OperatorsBench.run(readToken: OperatorsBench.readToken) { api in
+            let operating = try await api.call(.get, "/v1/operator")
+            #expect(operating["role"] == "operate" && operating["node"]?.string != nil)
+            let reading = try await api.send(.get, "/v1/operator", token: OperatorsBench.readToken)
+            #expect(try JSONValue(parsing: reading.text)["role"] == "read")
+            #expect(try await api.send(.get, "/v1/operator", token: nil).status == .unauthorized)
+        }
+    }
+
     @Test func `browsers get the operators' page, and clients of the API do not`() async throws {
         try await OperatorsBench.run { api in
             let browser = try await api.send(.get, "/", token: nil, accept: "text/html,*/*;q=0.8")

@@ -1,7 +1,7 @@
 // The operators' page: channels, their members, and what became of each connection.
 
 import { clock, level, levelClass, lines, percent, phases, rate, strips } from './timeline.js';
-import { findings, headline } from './verdict.js';
+import { findings, headline, meaning } from './verdict.js';
 
 const ui = Object.fromEntries([...document.querySelectorAll('[id]')].map((one) => [one.id, one]));
 ui.node.textContent = location.host;
@@ -14,30 +14,32 @@ let widthDrawn = 0;
 
 class Refused extends Error {}
 
-async function call(path, parameters = {}) {
+async function call(path, parameters = {}, body = undefined) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   const token = sessionStorage.getItem('nagare.admin');
+  const headers = token ? { authorization: `Bearer ${token}` } : {};
+  if (body) headers['content-type'] = 'application/json';
   const response = await fetch(`/v1/${path}${query.size ? `?${query}` : ''}`, {
-    headers: token ? { authorization: `Bearer ${token}` } : {},
+    headers, method: body ? 'POST' : 'GET', body: body && JSON.stringify(body),
   });
-  const body = await response.json().catch(() => ({}));
+  const answer = await response.json().catch(() => ({}));
   if (response.status === 401) throw new Refused(token ? 'This is not the admin token.' : '');
   if (!response.ok) {
-    const error = new Error(body.detail ?? body.title ?? `The node answered ${response.status}.`);
+    const error = new Error(answer.detail ?? answer.title ?? `The node answered ${response.status}.`);
     throw Object.assign(error, { status: response.status });
   }
-  return body;
+  return answer;
 }
 
 /** The most pages of a list that is shown whole. */
 const PAGES_MAX = 10;
 
 /** The items of a list, with `isCut` when there are more than are shown. */
-async function list(path, name) {
+async function list(path, name, parameters = {}) {
   const items = [];
   let after;
   for (let page = 0; page < PAGES_MAX; page += 1) {
-    const answer = await call(path, { limit: 100, after });
+    const answer = await call(path, { ...parameters, limit: 100, after });
     items.push(...answer[name]);
     after = answer.next;
     if (!after) break;
@@ -92,11 +94,23 @@ function table(caption, columns, rows, empty) {
     element('caption', { textContent: caption }), element('thead', {}, head), element('tbody', {}, ...body));
 }
 
-const quality = (number) => number === 0 ? null : element('span', { className: levelClass(number), textContent: level(number) });
-const outcome = ({ outcome: word, reason }) => element('span', {
-  className: word === 'failed' ? 'bad' : word === 'live' ? 'good' : '',
-  textContent: word === 'live' ? 'live' : reason ?? word,
-});
+/** From this level on the quality of a network is bad. */
+const BAD = 4;
+/** The worse direction, with both in the title. */
+function quality(uplink, downlink) {
+  const worse = Math.max(uplink, downlink);
+  const title = `from it: ${level(uplink)}; to it: ${level(downlink)}`;
+  return element('span', { className: levelClass(worse), textContent: level(worse), title });
+}
+
+/** What became of a connection, in words, with what the word means in the title. */
+function outcome({ outcome: word, reason }) {
+  const shown = word === 'live' ? 'live' : reason ?? word;
+  return element('span', {
+    className: word === 'failed' ? 'bad' : word === 'live' ? 'good' : '', textContent: shown,
+    title: meaning(shown) ?? '',
+  });
+}
 const loss = (share) => element('span', {
   className: share >= 0.05 ? 'bad' : share >= 0.01 ? 'warn' : '', textContent: percent(share),
 });
@@ -109,9 +123,37 @@ const connectionColumns = [
   { name: 'Lasted', cell: (one) => clock(one.duration_s), isNumber: true },
   { name: 'Loss from it', cell: (one) => loss(one.received_loss), isNumber: true },
   { name: 'Loss to it', cell: (one) => loss(one.sent_loss), isNumber: true },
-  { name: 'Freezes', cell: (one) => String(one.freezes), isNumber: true },
+  { name: 'Quality', cell: (one) => quality(one.worst_uplink, one.worst_downlink) },
+  { name: 'No picture', cell: (one) => withoutPicture(one), isNumber: true },
   { name: 'End', cell: outcome },
 ];
+
+/** How long a client had no moving picture, which only those that receive know. */
+function withoutPicture({ role, without_picture_ms: milliseconds, freezes }) {
+  if (role === 'sendonly') return null;
+  const title = `${freezes} ${freezes === 1 ? 'freeze' : 'freezes'}, and the time in which none of its videos was sent`;
+  return element('span', { className: milliseconds > 1000 ? 'bad' : '', textContent: clock(milliseconds / 1000), title });
+}
+
+const isBad = (one) => one.outcome === 'failed' || Math.max(one.worst_uplink, one.worst_downlink) >= BAD
+  || one.role !== 'sendonly' && one.without_picture_ms > 1000;
+
+/** A box that limits a list to what is bad. `get` and `set` keep its state over the refreshes of a view. */
+function badOnly(get, set) {
+  const box = element('input', { type: 'checkbox', checked: get(), id: 'bad-only' });
+  box.addEventListener('change', () => { set(box.checked); show(); });
+  return element('label', { className: 'check' }, box, 'Bad only');
+}
+
+/** The words of a list's last column, and what they mean. */
+function legend(rows) {
+  const words = [...new Set(rows.map((one) => one.outcome === 'live' ? 'live' : one.reason ?? one.outcome))]
+    .filter((word) => meaning(word));
+  if (!words.length) return [];
+  return [element('details', { className: 'legend' }, element('summary', { textContent: 'What the words under “End” mean' }),
+    element('dl', {}, ...words.map((word) =>
+      element('div', {}, element('dt', { textContent: word }), element('dd', { textContent: meaning(word) })))))];
+}
 
 // MARK: Views
 
@@ -131,12 +173,59 @@ async function channelsView() {
     ...(connections.length ? [
       element('h2', { textContent: 'Connections that failed' }),
       table(`The latest of the last ${span(hours)}`, connectionColumns, connections, ''),
+      ...legend(connections),
     ] : []),
   ];
 }
 
+/** What the token permits; `null` before it is known. */
+let operator = null;
+let badMembersOnly = false;
+
+/** Does something with a member, and shows what became of it. */
+async function act(button, path, body) {
+  button.disabled = true;
+  try {
+    await call(path, {}, body);
+    await show();
+  } catch (error) {
+    button.disabled = false;
+    complain(error.message);
+  }
+}
+
+/** The buttons of one connection's user. Those who may only read have none. */
+function actions(channel, { member, role, muted, audio, video }) {
+  const path = `channels/${encodeURIComponent(channel)}/members/${encodeURIComponent(member.user_id)}`;
+  const user = member.display_name ?? member.user_id;
+  const button = (text, label, run) => {
+    const made = element('button', { type: 'button', className: 'small', textContent: text, title: label });
+    made.setAttribute('aria-label', `${label}: ${user}`);
+    made.addEventListener('click', () => run(made));
+    return made;
+  };
+  const isHost = role !== 'recvonly';
+  const buttons = [];
+  // A kind that the client muted itself can be muted by an operator, too.
+  if (audio || video || muted.length) {
+    buttons.push(button('Mute', 'Stop forwarding the media', (made) => act(made, `${path}/mute`, { muted: true })));
+  }
+  if (muted.length) {
+    buttons.push(button('Unmute', 'Forward the media again', (made) => act(made, `${path}/mute`, { muted: false })));
+  }
+  buttons.push(
+    button(isHost ? 'Make audience' : 'Make host', isHost ? 'Let it only receive' : 'Let it publish',
+      (made) => act(made, `${path}/role`, { role: isHost ? 'audience' : 'host' })),
+    button('Remove', 'Remove from the channel; it may join again', (made) => {
+      if (confirm(`Remove ${user} from ${channel}?`)) act(made, `${path}/kick`, {});
+    }),
+  );
+  return element('div', { className: 'actions' }, ...buttons);
+}
+
 async function channelView(name) {
   let problem;
+  operator ??= await call('operator');
   const members = await list(`channels/${encodeURIComponent(name)}/members`, 'members').catch((error) => {
     if (error instanceof Refused || error instanceof TypeError) throw error;
     // A channel without members does not exist.
@@ -146,24 +235,31 @@ async function channelView(name) {
   const { connections, hours, node } = await call('connections', { channel: name, limit: 50 });
   // Only its own node knows a connection.
   const user = (one) => {
-    const text = one.member.display_name ?? one.member.user_id;
+    const text = one.member.display_name || one.member.user_id;
     return hours && one.node === node ? link(`connections/${one.connection_id}`, text) : text;
   };
-  const rows = members.flatMap((member) => member.connections.map((one) => ({ ...one, member })));
+  // The worst first; those of the same quality as the node lists them.
+  const badness = (one) => one.state === 'interrupted' ? 7 : Math.max(one.network.uplink, one.network.downlink);
+  const all = members.flatMap((member) => member.connections.map((one) => ({ ...one, member })))
+    .sort((first, second) => badness(second) - badness(first));
+  const rows = badMembersOnly ? all.filter((one) => badness(one) >= BAD) : all;
+  const none = all.length ? 'No connection is bad now.' : 'Nobody is in this channel now.';
   return [
     element('h1', { textContent: name }),
-    table('Members now', [
+    ...(all.length ? [badOnly(() => badMembersOnly, (value) => { badMembersOnly = value; })] : []),
+    table('Members now, the worst first', [
       { name: 'User', cell: user },
-      { name: 'Role', cell: (one) => one.role },
+      { name: 'Quality', cell: (one) => quality(one.network.uplink, one.network.downlink) },
+      { name: 'Role', cell: (one) => element('span', { textContent: one.role === 'recvonly' ? 'audience' : 'host', title: one.role }) },
+      { name: 'State', cell: (one) => one.muted.length ? `${one.state}, ${one.muted.join(' and ')} muted` : one.state },
       { name: 'Protocol', cell: (one) => one.signaling },
-      { name: 'State', cell: (one) => one.state },
       { name: 'Node', cell: (one) => one.node },
-      { name: 'Uplink', cell: (one) => quality(one.network.uplink) },
-      { name: 'Downlink', cell: (one) => quality(one.network.downlink) },
-    ], rows, problem ? `The members cannot be shown: ${problem}` : 'Nobody is in this channel now.'),
+      ...(operator.role === 'operate' ? [{ name: 'Actions', cell: (one) => actions(name, one) }] : []),
+    ], rows, problem ? `The members cannot be shown: ${problem}` : none),
     ...cut(members, 'members'),
     element('h2', { textContent: historyTitle(hours) }),
     table('The latest first, of this node', connectionColumns, connections, hours ? 'There were none at this node.' : NO_HISTORY),
+    ...legend(connections),
   ];
 }
 
@@ -171,8 +267,18 @@ const NO_HISTORY = 'This node keeps no history of connections: see --history-hou
 const historyTitle = (hours) => hours ? `Connections of the last ${span(hours)}` : 'Connections';
 
 let filter = {};
+let badConnectionsOnly = false;
+
+/** The connections of the filter. Which of them were bad, this page finds out. */
+async function filtered() {
+  if (!badConnectionsOnly) return call('connections', { ...filter, limit: 50 });
+  const { hours } = await call('connections', { ...filter, limit: 1 });
+  const all = await list('connections', 'connections', filter);
+  return { hours, connections: Object.assign(all.filter(isBad), { isCut: all.isCut }) };
+}
+
 async function connectionsView() {
-  const answer = await call('connections', { ...filter, limit: 50 });
+  const answer = await filtered();
   const field = (name, label, input) => element('label', { textContent: label }, Object.assign(input, { name }));
   const choice = element('select', {}, ...[['', 'all'], ['live', 'live'], ['ended', 'ended'], ['failed', 'failed']].map(([value, text]) =>
     element('option', { value, textContent: text, selected: value === (filter.outcome ?? '') })));
@@ -186,10 +292,14 @@ async function connectionsView() {
     filter = Object.fromEntries(new FormData(form));
     show();
   });
-  const list = element('div', {}, table('The latest first', connectionColumns, answer.connections,
+  const rows = element('div', {}, table('The latest first', connectionColumns, answer.connections,
     answer.hours ? 'There were none.' : NO_HISTORY));
-  const parts = [element('h1', { textContent: historyTitle(answer.hours) }), form, list];
-  if (answer.next) parts.push(moreButton(list, answer.next));
+  const parts = [element('h1', { textContent: historyTitle(answer.hours) }), form,
+    badOnly(() => badConnectionsOnly, (value) => { badConnectionsOnly = value; }), rows, ...legend(answer.connections)];
+  if (answer.connections.isCut) {
+    parts.push(element('p', { className: 'quiet', textContent: `Only the latest ${PAGES_MAX * 100} connections were looked at.` }));
+  }
+  if (answer.next) parts.push(moreButton(rows, answer.next));
   return parts;
 }
 
@@ -215,7 +325,8 @@ function facts(one) {
     ['Role and protocol', `${one.role}, ${one.signaling}`], ['Client', one.environment ?? one.client],
     ['Joined', time(one.created_at)],
     ['Connected after', one.setup_ms === undefined ? undefined : `${one.setup_ms} ms`],
-    ['Lasted', clock(one.duration_s)], ['End', one.reason ?? 'still connected'],
+    ['Lasted', clock(one.duration_s)], ['End', one.reason ? outcome(one) : 'still connected'],
+    ['Without a picture', one.role === 'sendonly' ? '' : clock(one.without_picture_ms / 1000)],
     ['Media from', one.remote_address && `${one.remote_address} (${one.protocol})`], ['Node', one.node],
     ['From the client', one.role === 'recvonly' ? '' : `${bytes(one.received_bytes)}, ${percent(one.received_loss)} lost`],
     ['To the client', one.role === 'sendonly' ? '' : `${bytes(one.sent_bytes)}, ${percent(one.sent_loss)} lost`],
@@ -305,17 +416,25 @@ async function show() {
     const parts = await current.make();
     if (number !== shown) return;
     widthDrawn = innerWidth;
-    // What is being read stays where it is.
+    // What is being read stays where it is, and so does what is about to be pressed.
     const focused = document.activeElement?.getAttribute?.('href');
+    const label = document.activeElement?.getAttribute?.('aria-label');
+    const { id } = document.activeElement ?? {};
+    const isOpen = ui.view.querySelector('details.legend')?.open;
     ui.view.replaceChildren(...parts);
     if (parts.isFinal) refreshes = false;
     if (focused) ui.view.querySelector(`a[href="${CSS.escape(focused)}"]`)?.focus();
+    else if (label) ui.view.querySelector(`[aria-label="${CSS.escape(label)}"]`)?.focus();
+    else if (id) ui.view.querySelector(`#${CSS.escape(id)}`)?.focus();
+    const opened = ui.view.querySelector('details.legend');
+    if (opened && isOpen) opened.open = true;
     ui.login.hidden = true;
     complain('');
   } catch (error) {
     if (number !== shown) return;
     if (error instanceof Refused) {
       ui.view.replaceChildren();
+      operator = null;
       ui.login.hidden = false;
       complain(error.message);
       ui.token.focus();

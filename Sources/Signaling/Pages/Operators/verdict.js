@@ -20,6 +20,43 @@ const LIMITS = {
   silence: 'the client sent no reports', receiver: 'the client asked for less', maximum: 'a limit of the node or of its token applied',
 };
 
+/** What the words mean that say how a connection ended. */
+const MEANINGS = {
+  'live': 'It is connected.',
+  'LEFT': 'The client left by itself.',
+  'TYPE-DISCONNECT': 'The client left by itself.',
+  'SIGNALING-LOST': 'The client’s WebSocket closed without a goodbye: a closed window, or a lost network.',
+  'SHUTDOWN': 'The node was stopped.',
+  'SERVER-SHUTDOWN': 'The node was stopped.',
+  'SETUP-FAILED': 'The media could not be set up; the node’s log has the reason.',
+  'TRANSPORT-CLOSED-BY-PEER': 'The client closed its media transport: it left.',
+  'TRANSPORT-REQUESTED': 'The node closed the media transport.',
+  'TRANSPORT-SETUP-TIMED-OUT': 'The media never connected: a firewall, or an address that the client does not reach.',
+  'TRANSPORT-CONSENT-EXPIRED': 'Nothing came from the client any more: its network was lost, or its device slept.',
+  'TRANSPORT-HANDSHAKE-FAILED': 'The encryption of the media could not be agreed on.',
+  'TRANSPORT-FINGERPRINT-MISMATCH': 'The client’s certificate was another than it had announced.',
+  'DISCONNECTED-API': 'An operator ended the connection.',
+  'KICKED': 'An operator removed the user from the channel.',
+  'BANNED': 'An operator banned the user.',
+  'CHANNEL-TERMINATED': 'An operator closed the channel.',
+  'CHANNEL-EXPIRED': 'The channel had lived for as long as it may.',
+  'ROLE-SET-BY-OPERATOR': 'An operator made the user audience, and this connection only sent.',
+  'PONG-TIMEOUT-ERROR': 'The client did not answer for a minute.',
+  'LIFETIME-EXPIRED': 'The time granted to the connection was over.',
+  'TOKEN-EXPIRED': 'The client’s token expired.',
+  'SESSION-TERMINATED': 'An operator ended the channel’s session.',
+  'TOO-SLOW': 'The client read too slowly, and too many messages waited for it.',
+  'ANSWER-TIMEOUT': 'The client did not answer an offer.',
+  'CONNECTION-TIMEOUT': 'The media never connected: a firewall, or an address that the client does not reach.',
+  'CROWDED-OUT': 'The node was full, and a newer client took the place before this one had connected.',
+  'USER-REPLACED': 'The same user joined again, and the newer connection took the place.',
+  'NODE-CRASHED': 'The node crashed or was killed.',
+  'END-NOT-STORED': 'The history could not be written, so the end is not known.',
+};
+
+/** What a word means that says how a connection ended; `undefined` for words of the operator’s own. */
+export const meaning = (word) => MEANINGS[word];
+
 /** Sentences on what was wrong, the gravest first; none for a good connection. */
 export function findings(connection) {
   const t = connection.timeline;
@@ -35,7 +72,15 @@ export function findings(connection) {
   if (connection.setup?.finding) found.push(connection.setup.finding);
   const losses = connection.events.filter((event) => event.event === 'interrupted').length;
   if (losses) found.push(`The connection was lost ${losses === 1 ? 'once' : `${losses} times`}.`);
-  say((i) => t.uplink[i] === 6 || t.downlink[i] === 6, (when) => `Nothing arrived ${when}.`);
+  // Level 6 is for a direction of which nothing was heard. What did arrive in the same time is not nothing.
+  const [sends, receives] = [connection.role !== 'recvonly', connection.role !== 'sendonly'];
+  say((i) => sends && t.uplink[i] === 6 && t.received_bps[i] === 0, (when) => `Nothing arrived from the client ${when}.`);
+  say((i) => sends && t.uplink[i] === 6 && t.received_bps[i] > 0,
+    (when) => `The network from the client was interrupted for a part of the time ${when}.`);
+  say((i) => receives && t.downlink[i] === 6 && t.sent_bps[i] > 0 && t.sent_loss[i] >= 0.99,
+    (when) => `Nothing arrived at the client ${when}.`);
+  say((i) => receives && t.downlink[i] === 6 && t.sent_bps[i] > 0 && t.sent_loss[i] < 0.99,
+    (when) => `The client did not report what arrived ${when}.`);
   say((i) => t.sent_loss[i] >= LOSS, (when) => `Up to ${percent(most(t.sent_loss))} of the packets to the client were lost ${when}.`);
   say((i) => t.received_loss[i] >= LOSS,
     (when) => `Up to ${percent(most(t.received_loss))} of the client's own packets were lost ${when}: others saw and heard it badly.`);
@@ -49,6 +94,8 @@ export function findings(connection) {
     const seconds = t.frozen_ms.reduce((sum, one) => sum + one, 0) / 1000;
     found.push(`The client saw ${freezes === 1 ? 'one freeze' : `${freezes} freezes`}, ${seconds.toFixed(1)} s in all.`);
   }
+  const without = Math.round(connection.without_picture_ms / 1000);
+  if (receives && without > 0) found.push(`It had no moving picture for ${clock(without)} in all.`);
   if (connection.setup_ms > 3000) found.push(`It took ${(connection.setup_ms / 1000).toFixed(1)} s to connect.`);
   return found;
 }
