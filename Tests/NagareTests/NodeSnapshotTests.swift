@@ -1,14 +1,15 @@
 import Base
 import ChannelTypes
 import EventLoop
-import Forwarding
 import MediaTypes
 import Metrics
+import Operators
 import SRTP
 import Testing
 import Webhooks
 import Wire
 
+@testable import Forwarding
 @testable import Media
 @testable import Web
 @testable import nagare
@@ -35,6 +36,19 @@ import Wire
             )
         }
         return snapshot
+    }
+
+    @Test func `the totals of the admin API are those of all loops, with other nodes only in a cluster`() {
+        var snapshot = Self.snapshot()
+        for index in snapshot.loops.indices {
+            snapshot.loops[index].forwarder.data.packetsReceived = 2
+            snapshot.loops[index].forwarder.data.bytesSent = 50
+            snapshot.loops[index].mediaLinks.counters.sent.bytes = 9
+        }
+        let totals = snapshot.mediaTotals
+        #expect(totals.data == AdminAPI.Traffic(packetsReceived: 4, bytesSent: 100))
+        #expect(totals.otherNodes == nil)
+        #expect(NodeSnapshot.complete.mediaTotals.otherNodes != nil)
     }
 
     /// Each family's name and kind.

@@ -156,12 +156,31 @@ struct NodeSnapshot: Sendable {
     /// The totals of all loops.
     var mediaTotals: AdminAPI.MediaTotals {
         var totals = AdminAPI.MediaTotals()
+        var otherNodes = AdminAPI.Traffic()
         for loop in loops {
+            let (data, links) = (loop.forwarder.data, loop.mediaLinks.counters)
+            totals.data.add(
+                AdminAPI.Traffic(
+                    packetsReceived: data.packetsReceived,
+                    bytesReceived: data.bytesReceived,
+                    packetsSent: data.packetsSent,
+                    bytesSent: data.bytesSent
+                )
+            )
+            otherNodes.add(
+                AdminAPI.Traffic(
+                    packetsReceived: links.received.packets,
+                    bytesReceived: links.received.bytes,
+                    packetsSent: links.sent.packets,
+                    bytesSent: links.sent.bytes
+                )
+            )
             totals.packetsReceived &+= loop.forwarder.rtpReceived
             totals.bytesReceived &+= loop.forwarder.bytesReceived
             totals.packetsSent &+= loop.forwarder.rtpSent
             totals.bytesSent &+= loop.forwarder.rtpBytesSent
         }
+        if cluster != nil { totals.otherNodes = otherNodes }
         return totals
     }
 }

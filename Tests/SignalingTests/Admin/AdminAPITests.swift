@@ -28,6 +28,7 @@ private struct APIBench {
         origins: [String] = [],
         live: Bool = false,
         offer: String = Offers.publish,
+        media: AdminAPI.MediaTotals = AdminAPI.MediaTotals(),
         _ body: @Sendable @escaping (APIBench) async throws -> Void
     ) async throws {
         let bench = try SignalingBench()
@@ -40,7 +41,8 @@ private struct APIBench {
                 directory: bench.directory,
                 statistics: statistics,
                 clientStatistics: clientStatistics,
-                node: NodeIdentity(name: "n", label: "l", version: "9.9")
+                node: NodeIdentity(name: "n", label: "l", version: "9.9"),
+                media: { media }
             ),
             origins: origins,
             logger: SignalingBench.quiet,
@@ -441,6 +443,24 @@ struct AdminAPITests {
             for (_, name) in agents { #expect(clients?[name] == 1) }
             #expect(report["sora_client"]?["total_failed_sora_client_type"]?["sora_js_sdk"] == 1)
             #expect(report["error"]?["signaling_error"] == 1)
+        }
+    }
+
+    @Test func `the report has what data channels and the links to other nodes carried`() async throws {
+        var media = AdminAPI.MediaTotals()
+        media.data = AdminAPI.Traffic(packetsReceived: 1, bytesReceived: 20, packetsSent: 3, bytesSent: 40)
+        media.otherNodes = AdminAPI.Traffic(packetsReceived: 5, bytesReceived: 60, packetsSent: 7, bytesSent: 80)
+        try await APIBench.run(media: media) { api in
+            let report = try await api.call("GetStatsReport")
+            #expect(report["total_received_sctp"] == 1 && report["total_received_sctp_byte_size"] == 20)
+            #expect(report["total_sent_sctp"] == 3 && report["total_sent_sctp_byte_size"] == 40)
+            let relay = try #require(report["cluster_relay"]?.array?.first)
+            #expect(relay["total_received"] == 5 && relay["total_received_byte_size"] == 60)
+            #expect(relay["total_sent"] == 7 && relay["total_sent_byte_size"] == 80)
+        }
+        try await APIBench.run { api in
+            let report = try await api.call("GetStatsReport")
+            #expect(report["cluster_relay"] == [])
         }
     }
 

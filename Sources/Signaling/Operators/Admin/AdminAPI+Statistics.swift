@@ -131,16 +131,27 @@ extension AdminAPI {
             "total_received_srtp_byte_size": .integer(media.bytesReceived),
             "total_sent_srtp": .integer(media.packetsSent),
             "total_sent_srtp_byte_size": .integer(media.bytesSent),
-            "total_received_sctp": 0,
-            "total_received_sctp_byte_size": 0,
-            "total_sent_sctp": 0,
-            "total_sent_sctp_byte_size": 0,
+            "total_received_sctp": .integer(media.data.packetsReceived),
+            "total_received_sctp_byte_size": .integer(media.data.bytesReceived),
+            "total_sent_sctp": .integer(media.data.packetsSent),
+            "total_sent_sctp_byte_size": .integer(media.data.bytesSent),
             "sora_client": Self.clients(counts),
             "error": Self.errors(counts),
-            "cluster_relay": [],
+            "cluster_relay": .array(media.otherNodes.map { [Self.relay($0)] } ?? []),
         ]
         members.merge(await webhookCounts()) { $1 }
         return .object(members)
+    }
+
+    /// Links are counted together, so there is one entry for all other nodes.
+    private static func relay(_ traffic: Traffic) -> JSONValue {
+        [
+            "node_name": "all other nodes",
+            "total_received": .integer(traffic.packetsReceived),
+            "total_received_byte_size": .integer(traffic.bytesReceived),
+            "total_sent": .integer(traffic.packetsSent),
+            "total_sent_byte_size": .integer(traffic.bytesSent),
+        ]
     }
 
     private func webhookCounts() async -> [String: JSONValue] {

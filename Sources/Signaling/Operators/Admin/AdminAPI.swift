@@ -19,8 +19,39 @@ package struct AdminAPI: Sendable {
         package var bytesReceived: UInt64 = 0
         package var packetsSent: UInt64 = 0
         package var bytesSent: UInt64 = 0
+        /// SCTP packets, and the bytes in messages of data channels.
+        package var data = Traffic()
+        /// To and from other nodes, of all of them together; `nil` outside of a cluster.
+        package var otherNodes: Traffic?
 
         package init() {}
+    }
+
+    /// Packets and bytes in both directions.
+    package struct Traffic: Hashable, Sendable {
+        package var packetsReceived: UInt64
+        package var bytesReceived: UInt64
+        package var packetsSent: UInt64
+        package var bytesSent: UInt64
+
+        package init(
+            packetsReceived: UInt64 = 0,
+            bytesReceived: UInt64 = 0,
+            packetsSent: UInt64 = 0,
+            bytesSent: UInt64 = 0
+        ) {
+            self.packetsReceived = packetsReceived
+            self.bytesReceived = bytesReceived
+            self.packetsSent = packetsSent
+            self.bytesSent = bytesSent
+        }
+
+        package mutating func add(_ other: Self) {
+            packetsReceived &+= other.packetsReceived
+            bytesReceived &+= other.bytesReceived
+            packetsSent &+= other.packetsSent
+            bytesSent &+= other.bytesSent
+        }
     }
 
     let directory: ChannelDirectory
