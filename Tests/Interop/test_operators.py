@@ -81,7 +81,7 @@ def test_operators_list_kick_ban_and_terminate_with_commands(own_node: Callable[
     assert nagare(node, "unban", "lobby", "eve").returncode == 0
     assert nagare(node, "block", "streams", "lobby").returncode == 0
     refused = httpx.post(f"{node.origin}/whip/lobby", headers=SDP, content=offer("sendonly"))
-    assert refused.status_code == 403 and refused.json()["code"] == 0x30020903
+    assert refused.status_code == 403 and refused.json()["code"] == 0x30020904
     assert nagare(node, "unblock", "streams", "lobby").returncode == 0
 
     # Each failure is one sentence, with a status of its own.

@@ -24,19 +24,17 @@ package enum ResultCode: UInt32, Hashable, Sendable, CaseIterable {
     /// The signature of a URL is wrong.
     case badSignature = 0x0504_0002
 
-    // Push SDKs tell applications of a push that cannot start with one of the codes from 0x3002_0901 to 0x3002_0905. The
-    // meaning of each is this node's.
+    // Push SDKs tell applications with these codes that a push cannot start. Of the others of the same list, 0x3002_0901 (the
+    // pusher is in a state in which it cannot push), 0x3002_0902 (it cannot take the URL apart), 0x3001_0900 (an unknown failure
+    // of the device) and 0x3001_0901 (the device has no memory left) are of the device alone, so no server gives them.
 
-    /// The URL of a push has expired.
-    case pushURLExpired = 0x3002_0901
-    /// The channel, the app or the node has as many publishers as it may have.
-    case publishersFull = 0x3002_0902
-    /// An operator blocked publishing to the channel.
-    case streamBlocked = 0x3002_0903
-    /// The user publishes to the channel already.
-    case alreadyPublishing = 0x3002_0904
-    /// Another limit of the channel, the node or the client's network is reached.
-    case overLimit = 0x3002_0905
+    /// The connection to the server failed: a limit of the channel, the node or the client's network is reached.
+    case pushConnectFailed = 0x3002_0903
+    /// The server is there and refuses the stream: the URL has expired, the stream is blocked, there are too many publishers, or the
+    /// user publishes already.
+    case pushStreamRefused = 0x3002_0904
+    /// The URL of the push is malformed.
+    case pushURLInvalid = 0x3002_0905
 }
 
 /// Why a client may not join or publish, for programs. The raw value ends the `type` of a problem document.
@@ -66,18 +64,16 @@ package enum RefusalKind: String, Hashable, Sendable, CaseIterable {
 
     package var code: ResultCode {
         switch self {
-        case .tokenMalformed, .urlMalformed: .badParameter
+        case .tokenMalformed: .badParameter
         case .tokenInvalid, .tokenExpired: .badToken
         case .appUnknown: .appUnknown
         case .appDisabled: .appDisabled
         case .urlSignatureWrong: .badSignature
-        case .urlExpired: .pushURLExpired
+        case .urlMalformed: .pushURLInvalid
+        case .urlExpired, .streamBlocked, .publishersFull, .alreadyPublishing: .pushStreamRefused
+        case .overLimit: .pushConnectFailed
         case .channelOfOtherApp: .channelInvalid
         case .banned, .audienceOnly: .joinFailed
-        case .streamBlocked: .streamBlocked
-        case .publishersFull: .publishersFull
-        case .overLimit: .overLimit
-        case .alreadyPublishing: .alreadyPublishing
         case .userPresent: .alreadyInChannel
         }
     }

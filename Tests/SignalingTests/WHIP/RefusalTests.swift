@@ -238,12 +238,26 @@ import Testing
         }
     }
 
-    @Test func `no two kinds of refused URLs, limits, blocks and publishers share a code`() {
-        let kinds: [RefusalKind] = [
-            .urlMalformed, .urlSignatureWrong, .urlExpired, .publishersFull, .overLimit, .streamBlocked, .banned,
-            .alreadyPublishing, .userPresent,
-        ]
-        #expect(Set(kinds.map(\.code)).count == kinds.count)
+    /// The codes that push SDKs give to `onConnectFail`, each with what it means there: the URL is invalid, the server refuses the
+    /// stream, the connection failed.
+    @Test(
+        arguments: [
+            (.urlMalformed, 0x3002_0905), (.urlExpired, 0x3002_0904), (.streamBlocked, 0x3002_0904),
+            (.publishersFull, 0x3002_0904), (.alreadyPublishing, 0x3002_0904), (.overLimit, 0x3002_0903),
+        ] as [(RefusalKind, UInt32)]
+    )
+    func `a refused push has the code that push SDKs have for it`(kind: RefusalKind, code: UInt32) {
+        #expect(kind.code.rawValue == code)
+        // These are of the device alone.
+        #expect(
+            !ResultCode.allCases.contains {
+                [0x3002_0901, 0x3002_0902, 0x3001_0900, 0x3001_0901].contains($0.rawValue)
+            }
+        )
+    }
+
+    @Test func `kinds of refusals that share a code have types of their own`() {
+        #expect(Set(RefusalKind.allCases.map(\.rawValue)).count == RefusalKind.allCases.count)
         #expect(Set(ResultCode.allCases.map(\.rawValue)).count == ResultCode.allCases.count)
     }
 
