@@ -1,5 +1,6 @@
 package import Access
 import Base
+package import MediaTypes
 package import Web
 package import Wire
 
@@ -16,6 +17,21 @@ package struct SoraConfiguration: Sendable {
             self.urls = urls
             self.username = username
             self.credential = credential
+        }
+
+        /// The TURN server of a media loop.
+        package init(_ access: TURNAccess) {
+            self.init(urls: access.urls, username: access.username, credential: access.password)
+        }
+
+        /// The server with the URLs that a client's grants permit; `nil` without any.
+        package func permitted(by grants: Grants) -> Self? {
+            var permitted = self
+            permitted.urls = urls.filter { url in
+                if grants.turnTLSOnly == true { return url.hasPrefix("turns:") }
+                return grants.turnTCPOnly != true || url.hasSuffix("transport=tcp")
+            }
+            return permitted.urls.isEmpty ? nil : permitted
         }
     }
 
@@ -56,8 +72,9 @@ package struct SoraConfiguration: Sendable {
 package enum TURNAnnouncement: String, Hashable, Sendable, CaseIterable {
     /// None, and there is no server.
     case off
-    /// Those that connect only through a TURN server and are told of no other: the Sora iOS SDK.
+    /// Those that need one: members of one-to-one calls whose media does not pass the node, and clients that connect only
+    /// through a TURN server and are told of no other, the Sora iOS SDK.
     case auto
-    /// All clients of Sora, WHIP and WHEP.
+    /// Members of these calls, and all clients of Sora, WHIP and WHEP.
     case on
 }

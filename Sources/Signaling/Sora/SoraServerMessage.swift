@@ -59,10 +59,8 @@ enum SoraServerMessage {
         _ external: SoraConfiguration.TURN?,
         _ embedded: TURNAccess?
     ) -> String? {
-        let own = embedded.map {
-            SoraConfiguration.TURN(urls: $0.urls, username: $0.username, credential: $0.password)
-        }
-        let servers = [own, external].compactMap { $0 }.flatMap { server($0, settings.grants) }
+        let servers = [embedded.map { SoraConfiguration.TURN($0) }, external]
+            .compactMap { $0?.permitted(by: settings.grants) }.map(server)
         if settings.needsTURN, servers.isEmpty { return nil }
         var config = JSONObjectWriter()
         config.add("iceServers", json: jsonArray(servers))
@@ -70,18 +68,12 @@ enum SoraServerMessage {
         return config.text
     }
 
-    /// One entry, or none when the grants exclude all URLs.
-    private static func server(_ turn: SoraConfiguration.TURN, _ grants: Grants) -> [String] {
-        let urls = turn.urls.filter { url in
-            if grants.turnTLSOnly == true { return url.hasPrefix("turns:") }
-            return grants.turnTCPOnly != true || url.hasSuffix("transport=tcp")
-        }
-        guard !urls.isEmpty else { return [] }
+    private static func server(_ turn: SoraConfiguration.TURN) -> String {
         var server = JSONObjectWriter()
-        server.add("urls", json: jsonArray(urls.map(jsonString)))
+        server.add("urls", json: jsonArray(turn.urls.map(jsonString)))
         server.add("username", turn.username)
         server.add("credential", turn.credential)
-        return [server.text]
+        return server.text
     }
 
     /// Some clients connect to the other node only after the WebSocket has closed.

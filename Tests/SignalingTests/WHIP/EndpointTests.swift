@@ -78,6 +78,44 @@ struct EndpointTests {
         #expect(await bench.plane.turnPeers.isEmpty)
     }
 
+    private struct TCPOnly: Authorizer {
+        func authorize(
+            _ action: AuthorizedAction,
+            _ credential: Credential?,
+            from network: ClientNetwork
+        ) async -> Authorization { .allowed }
+        func admit(_ request: AccessRequest) async -> AccessDecision {
+            var grants = Grants()
+            grants.turnTCPOnly = true
+            return .allowed(grants)
+        }
+    }
+
+    @Test(arguments: [TURNAnnouncement.off, .auto, .on], [true, false])
+    func `an answer names the TURN servers of the settings, behind the node's own`(
+        announcement: TURNAnnouncement,
+        isTCPOnly: Bool
+    ) async throws {
+        var sora = SoraConfiguration()
+        sora.embeddedTURN = announcement
+        let urls = ["turn:turn.example:3478?transport=udp", "turns:turn.example:443?transport=tcp"]
+        sora.turn = SoraConfiguration.TURN(urls: urls, username: "a\"b", credential: #"c\d"#)
+        let bench = try SignalingBench(authorizer: isTCPOnly ? TCPOnly() : OpenAuthorizer(), sora: sora)
+        await bench.plane.setTURN(TURNAccess(urls: ["turn:192.0.2.9:7000"], username: "u", password: "p"))
+        let own = #"<turn:192.0.2.9:7000>; rel="ice-server"; username="u"; credential="p"; credential-type="password""#
+        let external = urls.map {
+            #"<\#($0)>; rel="ice-server"; username="a\"b"; credential="c\\d"; credential-type="password""#
+        }
+        try await bench.test { http in
+            for (path, offer) in [("/whip/lobby", Offers.publish), ("/whep/lobby", Offers.watch)] {
+                let response = try await http.post(path, offer)
+                let servers = response.headers[values: .link].filter { $0.contains("ice-server") }
+                let all = (announcement == .on ? [own] : []) + external
+                #expect(servers == (isTCPOnly ? [external[1]] : all))
+            }
+        }
+    }
+
     @Test(arguments: ["application/sdp", "application/SDP; charset=utf-8", "APPLICATION/sdp;x=y", " application/sdp "])
     func `the media type is compared without case and parameters`(type: String) async throws {
         try await SignalingBench().test { http in

@@ -66,7 +66,7 @@ extension PublicResponder {
             )
             await joins?.ended()
             statistics.answered(after: DeadlineTimer.now - offeredAt)
-            return created(reservation, session, answer: answered.answer)
+            return created(reservation, session, grants, answer: answered.answer)
         } catch {
             await directory.cancel(reservation)
             await joins?.ended()
@@ -84,6 +84,7 @@ extension PublicResponder {
     private func created(
         _ reservation: ChannelDirectory.Reservation,
         _ session: ChannelDirectory.Resource,
+        _ grants: Grants,
         answer: String
     ) -> Response {
         let path = "/sessions/\(reservation.resource.value)"
@@ -100,20 +101,25 @@ extension PublicResponder {
             ],
             body: ResponseBody(byteBuffer: ByteBuffer(string: answer))
         )
-        for link in reservation.turn?.links ?? [] {
+        let servers = [reservation.turn.map { SoraConfiguration.TURN($0) }, configuration.sora.turn]
+        for link in servers.compactMap({ $0?.permitted(by: grants) }).flatMap(\.links) {
             response.headers.append(HTTPField(name: .link, value: link))
         }
         return response
     }
 }
 
-extension TURNAccess {
+extension SoraConfiguration.TURN {
     /// The `Link` field values of a session's response (RFC 9725 §4.6), one for each URL.
     var links: [String] {
-        urls.map { url in
-            let credentials = "username=\"\(username)\"; credential=\"\(password)\"; credential-type=\"password\""
-            return "<\(url)>; rel=\"ice-server\"; \(credentials)"
-        }
+        let credentials = "username=\(Self.quoted(username)); credential=\(Self.quoted(credential))"
+        return urls.map { "<\($0)>; rel=\"ice-server\"; \(credentials); credential-type=\"password\"" }
+    }
+
+    /// A quoted string (RFC 9110 §5.6.4).
+    private static func quoted(_ text: String) -> String {
+        let escaped = text.map { $0 == "\"" || $0 == "\\" ? "\\\($0)" : String($0) }
+        return "\"\(escaped.joined())\""
     }
 }
 
