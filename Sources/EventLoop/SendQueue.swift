@@ -135,16 +135,28 @@ final class SendQueue {
     private static let applicationData: UInt8 = 23
 
     /// Media is what is demultiplexed as RTP or RTCP (RFC 7983 §7) and not as RTCP by its second byte (RFC 5761 §4).
-    /// SRTP and SRTCP do not encrypt these bytes. Behind the header of a TURN channel they are the fifth and sixth.
+    /// SRTP and SRTCP do not encrypt these bytes. To a TURN client they are behind the header of a channel or a Data indication.
     static func kind(of bytes: UnsafeRawBufferPointer) -> Kind {
         guard let first = unsafe bytes.first else { return .control }
-        let start = PacketProtocol(firstByte: first) == .turnChannel ? 4 : 0
+        let start =
+            PacketProtocol(firstByte: first) == .turnChannel ? 4 : unsafe indicationHeaderBytes(of: bytes) ?? 0
         guard bytes.count > start else { return .control }
         let inner = unsafe bytes[start]
         guard inner != applicationData else { return .data }
         guard PacketProtocol(firstByte: inner) == .rtp else { return .control }
         guard bytes.count > start + 1 else { return .media }
         return unsafe (192...223).contains(bytes[start + 1]) ? .control : .media
+    }
+
+    /// What is before the data of a TURN server's Data indication (RFC 8656 §11.3): the header, XOR-PEER-ADDRESS of 8 or 20
+    /// bytes, and the type and length of DATA. `nil` for anything else.
+    private static func indicationHeaderBytes(of bytes: UnsafeRawBufferPointer) -> Int? {
+        guard bytes.count > 36, unsafe bytes[0] == 0, unsafe bytes[1] == 0x17, unsafe bytes[22] == 0 else { return nil }
+        return switch unsafe bytes[23] {
+        case 8: 36
+        case 20: 48
+        default: nil
+        }
     }
 
     // MARK: - Enqueue

@@ -41,6 +41,28 @@ import Wire
         #expect((kind == .media) == isMedia)
     }
 
+    /// A Data indication to a TURN client, with a peer of IPv4 or IPv6.
+    private func indication(_ data: [UInt8], peerBytes: Int) -> [UInt8] {
+        let header: [UInt8] = [0, 0x17, 0, UInt8(peerBytes + 8 + data.count), 0x21, 0x12, 0xA4, 0x42]
+        let peer = [0, 0x12, 0, UInt8(peerBytes)] + [UInt8](repeating: 1, count: peerBytes)
+        return header + [UInt8](repeating: 7, count: 12) + peer + [0, 0x13, 0, UInt8(data.count)] + data
+    }
+
+    @Test(arguments: [8, 20])
+    func `what a Data indication carries decides on its kind`(peerBytes: Int) {
+        func kind(_ bytes: [UInt8]) -> SendQueue.Kind {
+            unsafe bytes.withUnsafeBytes { unsafe SendQueue.kind(of: $0) }
+        }
+        #expect(kind(indication([128, 96, 1, 2], peerBytes: peerBytes)) == .media)
+        #expect(kind(indication([128, 200, 1, 2], peerBytes: peerBytes)) == .control)
+        #expect(kind(indication([0, 1, 1, 2], peerBytes: peerBytes)) == .control)
+        #expect(kind(indication([23, 254, 1, 2], peerBytes: peerBytes)) == .data)
+        for count in 0..<(28 + peerBytes + 4) {
+            #expect(kind(Array(indication([], peerBytes: peerBytes).prefix(count))) == .control)
+        }
+        #expect(kind(indication([128, 96, 1, 2], peerBytes: 9)) == .control)
+    }
+
     @Test func `control is sent before media, and each in order`() {
         let queue = SendQueue()
         for datagram: [UInt8] in [[128, 0, 1], [20, 1], [128, 0, 2], [0, 2], [128, 200, 3]] {
