@@ -22,6 +22,10 @@ package actor FakeMediaPlane: MediaPlane {
     /// Peers with TURN credentials that have not ended.
     package private(set) var turnPeers: Set<PeerID> = []
     private var turnAccess: TURNAccess?
+    /// The relays of calls that have not ended, and those that ended but for their allocations.
+    package private(set) var callRelays: [CallTURNID] = []
+    package private(set) var keptCallRelays: [CallTURNID] = []
+    private var callNumber: UInt64 = 0
     private var loopLoad = LoopLoad()
     private var figures: [PeerID: PeerStatistics] = [:]
     private var refuses = false
@@ -46,6 +50,19 @@ package actor FakeMediaPlane: MediaPlane {
         await passGate()
         turnPeers.insert(peer)
         return turnAccess
+    }
+
+    package func openCallRelay() -> CallTURN? {
+        guard let turnAccess else { return nil }
+        callNumber += 1
+        let id = CallTURNID(location: location, number: callNumber)
+        callRelays.append(id)
+        return CallTURN(id: id, first: turnAccess, second: turnAccess)
+    }
+
+    package func closeCallRelay(_ id: CallTURNID, keepsAllocations: Bool) {
+        callRelays.removeAll { $0 == id }
+        if keepsAllocations { keptCallRelays.append(id) }
     }
 
     package func addPeer(_ parameters: PeerParameters) async throws {

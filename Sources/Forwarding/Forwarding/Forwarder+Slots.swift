@@ -81,7 +81,8 @@ extension Forwarder {
     /// - Parameter packet: an SRTP packet of ours, on a TURN client's own path with a channel's header.
     public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {
         if let (id, payload) = turn?.payload(of: packet, to: path) {
-            guard let peer = peer(id) else { return (0, false) }
+            // A call is a share of its own. Its two sessions have adjacent numbers.
+            guard let peer = peer(id) else { return (id.rawValue | 1, false) }
             return share(of: packet.extracting(payload), peer)
         }
         guard let peer = directory.peer(over: path)?.object else { return (0, false) }

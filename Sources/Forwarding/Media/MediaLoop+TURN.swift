@@ -18,6 +18,7 @@ extension MediaLoop {
             reservedPorts: settings.reservedPorts.union(sockets.map(\.local.port))
         )
         configuration.sessionAllocationsMax = Self.sessionAllocationsMax
+        configuration.calls = settings.calls
         configuration.loop = location.loop.rawValue
         configuration.nonceKey = turnTLS?.acceptor.nonceKey
         forwarder.startTURN(configuration, mediaAddresses: candidates)
@@ -44,6 +45,21 @@ extension MediaLoop {
 
     private static func preferred(_ candidates: [TransportAddress]) -> TransportAddress? {
         candidates.first(where: \.ip.isV4) ?? candidates.first
+    }
+
+    package func openCallRelay() -> CallTURN? {
+        let urls = turnURLs
+        guard !urls.isEmpty, let call = forwarder.openCallRelay(at: EventLoop.now()) else { return nil }
+        func access(_ credentials: TURNCredentials) -> TURNAccess {
+            TURNAccess(urls: urls, username: credentials.username, password: credentials.password)
+        }
+        let id = CallTURNID(location: location, number: call.number)
+        return CallTURN(id: id, first: access(call.first), second: access(call.second))
+    }
+
+    package func closeCallRelay(_ id: CallTURNID, keepsAllocations: Bool) {
+        guard id.location == location else { return }
+        forwarder.closeCallRelay(id.number, keepsAllocations: keepsAllocations, at: EventLoop.now())
     }
 
     package func openTURN(for peer: PeerID) -> TURNAccess? {

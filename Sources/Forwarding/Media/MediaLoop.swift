@@ -278,7 +278,9 @@ package actor MediaLoop: MediaPlane {
                 TURNMetrics(
                     counters: $0,
                     allocations: forwarder.turnAllocationCount,
-                    streamAllocations: forwarder.turnStreamAllocationCount
+                    streamAllocations: forwarder.turnStreamAllocationCount,
+                    calls: forwarder.turnCallCount,
+                    callAllocations: forwarder.turnCallAllocationCount
                 )
             },
             tcp: tcpMetrics,

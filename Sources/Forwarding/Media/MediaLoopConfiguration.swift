@@ -3,6 +3,7 @@ package import DTLS
 package import EventLoop
 package import MediaTypes
 package import SRTP
+package import TURN
 package import Wire
 
 /// The settings of a media loop.
@@ -75,8 +76,13 @@ package struct MediaLoopConfiguration: Sendable {
 package struct TURNSettings: Hashable, Sendable {
     /// Ports of the node that no relayed address may have, besides those of the loop's sockets.
     package var reservedPorts: Set<UInt16>
+    /// Of calls between two clients.
+    package var calls: TURNCallLimits
 
-    package init(reservedPorts: Set<UInt16> = []) { self.reservedPorts = reservedPorts }
+    package init(reservedPorts: Set<UInt16> = [], calls: TURNCallLimits = TURNCallLimits()) {
+        self.reservedPorts = reservedPorts
+        self.calls = calls
+    }
 }
 
 /// The settings of a loop's TURN server over TLS.

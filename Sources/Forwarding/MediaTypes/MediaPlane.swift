@@ -20,7 +20,7 @@ public struct MediaTransport: Hashable, Sendable {
 }
 
 /// What a client needs to use the TURN server of its media loop. The password is never printed.
-public struct TURNAccess: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible {
+public struct TURNAccess: Hashable, Sendable, Codable, CustomStringConvertible, CustomDebugStringConvertible {
     /// `turn:` URIs (RFC 7065), most preferred first; not empty.
     public let urls: [String]
     public let username: String
@@ -34,6 +34,33 @@ public struct TURNAccess: Hashable, Sendable, CustomStringConvertible, CustomDeb
 
     public var description: String { "TURNAccess(\(urls.joined(separator: " ")), password hidden)" }
     public var debugDescription: String { description }
+}
+
+/// The TURN relay of one call between two clients: credentials for each of them at the same media loop. What one sends through it
+/// reaches the relayed addresses of the other, and nothing else.
+public struct CallTURN: Hashable, Sendable {
+    public let id: CallTURNID
+    public let first: TURNAccess
+    public let second: TURNAccess
+
+    public init(id: CallTURNID, first: TURNAccess, second: TURNAccess) {
+        self.id = id
+        self.first = first
+        self.second = second
+    }
+}
+
+/// Identifies the relay of a call.
+public struct CallTURNID: Hashable, Sendable {
+    /// The loop that relays.
+    public let location: MediaLocation
+    /// Its number, used once by that loop.
+    public let number: UInt64
+
+    public init(location: MediaLocation, number: UInt64) {
+        self.location = location
+        self.number = number
+    }
 }
 
 /// A published track and the loop of its publisher.
@@ -62,6 +89,14 @@ public protocol MediaPlane: Sendable {
     /// Accepts new TURN credentials for a peer that is not added yet, until ``removePeer(_:)`` or the peer's end. `nil` on a
     /// loop without a TURN server.
     func openTURN(for peer: PeerID) async -> TURNAccess?
+
+    /// Accepts new TURN credentials for the two clients of a call, until ``closeCallRelay(_:keepsAllocations:)``. `nil` on a loop
+    /// without a TURN server, and on one that relays as many calls as it may.
+    func openCallRelay() async -> CallTURN?
+
+    /// Ends the relay of a call. Does nothing for an unknown one.
+    /// - Parameter keepsAllocations: whether those that the clients have stay for as long as they refresh them.
+    func closeCallRelay(_ id: CallTURNID, keepsAllocations: Bool) async
 
     /// Adds a peer. Its connectivity checks are answered from now on.
     func addPeer(_ parameters: PeerParameters) async throws
@@ -102,4 +137,8 @@ public protocol MediaPlane: Sendable {
 extension MediaPlane {
     /// A plane without a TURN server.
     public func openTURN(for peer: PeerID) async -> TURNAccess? { nil }
+    /// A plane without a TURN server.
+    public func openCallRelay() async -> CallTURN? { nil }
+    /// A plane without a TURN server.
+    public func closeCallRelay(_ id: CallTURNID, keepsAllocations: Bool) async {}
 }

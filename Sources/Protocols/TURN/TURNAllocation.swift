@@ -2,7 +2,7 @@ import Base
 import Wire
 
 /// One client's 5-tuple with a relayed address (RFC 8656 §3.2). Permissions and channels exist for the session's own media
-/// addresses only, so their number is bounded by these.
+/// addresses only, so their number is bounded by these. Those of a call are in ``call``.
 struct TURNAllocation: Sendable {
     /// The permission and the channel of one media address.
     struct PeerState: Sendable {
@@ -25,9 +25,11 @@ struct TURNAllocation: Sendable {
     /// The lifetime in the response to the Allocate request, in seconds.
     let grantedSeconds: UInt32
     var expiresAt: Instant
-    /// The session's media addresses.
+    /// The session's media addresses; none in a call.
     let peers: [TransportAddress]
     private var states: [PeerState]
+    /// What leads to the other member of a call; `nil` for a session with media addresses.
+    var call: TURNCallChannels?
 
     init(
         session: TURNSessionID,
@@ -36,6 +38,7 @@ struct TURNAllocation: Sendable {
         transactionID: STUNTransactionID,
         grantedSeconds: UInt32,
         peers: [TransportAddress],
+        isCall: Bool = false,
         at now: Instant
     ) {
         self.session = session
@@ -46,6 +49,7 @@ struct TURNAllocation: Sendable {
         self.peers = peers
         expiresAt = now + .seconds(Int(grantedSeconds))
         states = Array(repeating: PeerState(), count: peers.count)
+        if isCall { call = TURNCallChannels() }
     }
 
     /// Installs or refreshes the permission for an address, whatever the port (RFC 8656 §9).
@@ -91,19 +95,29 @@ struct TURNSession: Sendable {
     /// Of MESSAGE-INTEGRITY.
     let key: [UInt8]
     let peers: [TransportAddress]
-    /// Until when the first allocation may be made.
-    let firstAllocationDeadline: Instant
+    /// The other member of the call that the session is one of; `nil` for a session with media addresses.
+    var call: TURNCallMember?
+    /// Until when the first allocation may be made; `nil` for as long as the session lasts. A member of a call makes none before
+    /// the other one is there.
+    let firstAllocationDeadline: Instant?
     var hasAllocated = false
     /// The slots of its allocations.
     var allocations: [Int] = []
     private var creations = 0
     private var creationsSince: Instant
 
-    init(_ credentials: TURNCredentials, realm: String, peers: [TransportAddress], at now: Instant) {
+    init(
+        _ credentials: TURNCredentials,
+        realm: String,
+        peers: [TransportAddress] = [],
+        call: TURNCallMember? = nil,
+        at now: Instant
+    ) {
         username = credentials.username
         key = credentials.key(realm: realm)
         self.peers = peers
-        firstAllocationDeadline = now + TURNTimes.firstAllocation
+        self.call = call
+        firstAllocationDeadline = call == nil ? now + TURNTimes.firstAllocation : nil
         creationsSince = now
     }
 

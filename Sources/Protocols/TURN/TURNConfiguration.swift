@@ -27,6 +27,8 @@ public struct TURNConfiguration: Sendable {
     public var challengesPerSecond = 10
     /// How many of these may be sent at once: the clients behind one NAT join together.
     public var challengeBurst = 40
+    /// Of calls, whose two clients reach each other's relayed addresses.
+    public var calls = TURNCallLimits()
     /// The loop, which the user names of its sessions tell.
     public var loop: UInt16 = 0
     /// The key of the nonces, one for all servers that a client on a stream meets; `nil` for a random one.
@@ -36,6 +38,24 @@ public struct TURNConfiguration: Sendable {
         self.addresses = addresses
         self.reservedPorts = reservedPorts
     }
+}
+
+/// The limits of one loop's relayed calls. What is beyond the rates is dropped, and never waits.
+public struct TURNCallLimits: Hashable, Sendable {
+    /// Calls that have credentials at a time, whether they use them or not.
+    public var callsMax = 4_096
+    /// Bytes a second that one member of a call may send to the other one, half of them at once.
+    public var memberBytesPerSecond = 500_000
+    /// Those of all calls together, so that they leave the loop's time and the sockets' queues to its peers.
+    public var bytesPerSecond = 25_000_000
+
+    public init() {}
+
+    var memberRate: TokenRate { TokenRate(memberBytesPerSecond, burst: max(memberBytesPerSecond / 2, Self.burstMin)) }
+    var rate: TokenRate { TokenRate(bytesPerSecond, burst: max(bytesPerSecond / 2, Self.burstMin)) }
+
+    /// One datagram.
+    private static let burstMin = 1_500
 }
 
 /// The times of RFC 8656.

@@ -1,21 +1,28 @@
 public import Base
 public import Wire
 
-/// Datagrams between clients and media addresses.
+/// Datagrams between clients and media addresses, and from one member of a call to the other one.
 extension TURNServer {
     /// ChannelData (RFC 8656 §12.4): channel, length, data, and padding that is ignored.
     mutating func receiveChannelData(
         _ message: RawSpan,
         from client: NetworkPath,
-        at now: Instant
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(TURNDropReason) -> TURNEvent? {
         let length = Int(message.bigEndianUInt16(at: 2))
         guard length <= message.byteCount - Self.channelHeaderBytes else { throw .malformed }
         guard length > 0 else { throw .empty }
         guard let slot = slotsByClient[client] else { throw .noAllocation }
         let start = Self.channelHeaderBytes
+        let number = message.bigEndianUInt16(at: 0)
+        if let call = allocations[slot]?.call {
+            guard let peer = call.peer(of: number, at: now) else { throw .noChannel }
+            try relay(message.extracting(start..<start + length), from: slot, toMember: peer, at: now, into: batch)
+            return nil
+        }
         let event = try relay(start..<start + length, from: slot, at: now) { allocation throws(TURNDropReason) in
-            guard let peer = allocation.peer(of: message.bigEndianUInt16(at: 0), at: now) else { throw .noChannel }
+            guard let peer = allocation.peer(of: number, at: now) else { throw .noChannel }
             return peer
         }
         return event
@@ -25,7 +32,8 @@ extension TURNServer {
     mutating func receiveSend(
         _ message: borrowing STUNMessageView,
         from client: NetworkPath,
-        at now: Instant
+        at now: Instant,
+        into batch: DatagramBatch
     ) throws(TURNDropReason) -> TURNEvent? {
         let attributes = TURNAttributes(message)
         guard !attributes.isMalformed, attributes.unknown.isEmpty, let peer = attributes.peers.first,
@@ -33,6 +41,10 @@ extension TURNServer {
         else { throw .badIndication }
         guard !data.isEmpty else { throw .empty }
         guard let slot = slotsByClient[client] else { throw .noAllocation }
+        guard allocations[slot]?.call == nil else {
+            try relay(message.bytes.extracting(data), from: slot, toMember: peer, at: now, into: batch)
+            return nil
+        }
         return try relay(data, from: slot, at: now) { allocation throws(TURNDropReason) in
             guard let index = allocation.peers.firstIndex(of: peer) else { throw .forbiddenPeer }
             return index

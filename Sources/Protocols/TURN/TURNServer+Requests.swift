@@ -192,10 +192,10 @@ extension TURNServer {
         guard transport == 17 else { throw .unsupportedTransport }
         let ip = try relayedIP(attributes.family)
         guard !attributes.asksForReservation else { throw .insufficientCapacity }
-        guard let peers = sessions[id]?.peers, sessions[id]?.mayAllocate(configuration, at: now) == true else {
-            throw .quotaReached
-        }
-        if let session = sessions[id], !session.hasAllocated, now >= session.firstAllocationDeadline {
+        guard let session = sessions[id], session.call?.isReleased != true,
+            sessions[id]?.mayAllocate(configuration, at: now) == true
+        else { throw .quotaReached }
+        if let deadline = session.firstAllocationDeadline, !session.hasAllocated, now >= deadline {
             throw .unauthorized
         }
         let even = attributes.asksForEvenPort
@@ -207,7 +207,8 @@ extension TURNServer {
             relayed: relayed,
             transactionID: transactionID,
             grantedSeconds: Self.lifetime(attributes.lifetime),
-            peers: peers,
+            peers: session.peers,
+            isCall: session.call != nil,
             at: now
         )
         addAllocation(allocation)
@@ -275,7 +276,12 @@ extension TURNServer {
         // All or none (RFC 8656 §10.2).
         for peer in attributes.peers {
             guard peer.ip.isV4 == allocation.relayed.ip.isV4 else { throw .peerAddressFamilyMismatch }
-            guard allocation.peers.contains(where: { $0.ip == peer.ip }) else { throw .forbidden }
+            guard mayReach(peer.ip, from: allocation) else { throw .forbidden }
+        }
+        guard allocation.call == nil else {
+            // All are the one address of the other member's allocations.
+            allocations[slot]?.call?.permit(at: now)
+            return
         }
         for peer in attributes.peers { allocations[slot]?.permit(peer.ip, at: now) }
     }
@@ -290,6 +296,14 @@ extension TURNServer {
             let channel = ChannelNumber(rawValue: number)
         else { throw .badRequest }
         guard peer.ip.isV4 == allocation.relayed.ip.isV4 else { throw .peerAddressFamilyMismatch }
+        guard allocation.call == nil else {
+            guard memberSlot(at: peer, from: allocation) != nil else { throw .forbidden }
+            switch allocations[slot]?.call?.bind(channel, to: peer, at: now) {
+            case .bound: return
+            case .full: throw .insufficientCapacity
+            case .taken, nil: throw .badRequest
+            }
+        }
         guard let index = allocation.peers.firstIndex(of: peer) else { throw .forbidden }
         guard allocations[slot]?.bind(channel, to: index, at: now) == true else { throw .badRequest }
     }

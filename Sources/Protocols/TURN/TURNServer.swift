@@ -7,6 +7,9 @@ public import Wire
 /// table: what a client sends to a peer is handed to its session as if it had arrived on the media socket, and nothing
 /// can be relayed to another host.
 ///
+/// The two sessions of a call have no media addresses. Their clients reach each other's relayed addresses: the server hands
+/// a datagram from the one's allocation to the other's, and sends it to that client's own 5-tuple.
+///
 /// A relayed datagram comes from the path whose local end is `LocalEndpoint(.relayed, index)`, where the index is that
 /// of the media address in the session's list, and whose remote end is the allocation's relayed address. What is sent
 /// on this path goes to the client; ``route(over:at:)`` tells where and how. A relayed datagram must not be given to the
@@ -45,6 +48,10 @@ public struct TURNServer: Sendable {
     var limiter: NetworkRateLimiter
     private var portsV4: RelayedPortPool
     private var portsV6: RelayedPortPool
+    /// What all calls together may send.
+    var callBucket: TokenBucket
+    /// The sessions that are members of calls.
+    var callSessionCount = 0
     var generator: SplitMix64
 
     /// - Parameter source: for secrets; cryptographically secure in the product.
@@ -64,6 +71,7 @@ public struct TURNServer: Sendable {
         let (reserved, networkMax) = (configuration.reservedPorts, configuration.portsPerNetworkMax)
         portsV4 = RelayedPortPool(reserved: reserved, networkMax: networkMax, using: &source)
         portsV6 = RelayedPortPool(reserved: reserved, networkMax: networkMax, using: &source)
+        callBucket = TokenBucket(configuration.calls.rate)
         generator = SplitMix64(seed: source.next())
     }
 
@@ -115,8 +123,10 @@ public struct TURNServer: Sendable {
     public mutating func removeSession(_ id: TURNSessionID, at now: Instant) -> [NetworkPath] {
         guard let session = sessions[id] else { return [] }
         let clients = session.allocations.compactMap { allocations[$0]?.client }
-        for slot in session.allocations { removeAllocation(slot, at: now) }
+        // First, because the end of the last allocation may end the session.
         sessions[id] = nil
+        if session.call != nil { callSessionCount -= 1 }
+        for slot in session.allocations { removeAllocation(slot, at: now) }
         sessionsByUsername[session.username] = nil
         return clients
     }
@@ -163,7 +173,7 @@ public struct TURNServer: Sendable {
         do throws(TURNDropReason) {
             guard message.byteCount >= Self.channelHeaderBytes else { throw .malformed }
             if PacketProtocol(firstByte: message.byte(at: 0)) == .turnChannel {
-                return try receiveChannelData(message, from: client, at: now)
+                return try receiveChannelData(message, from: client, at: now, into: batch)
             }
             return try receiveSTUN(message, from: client, at: now, into: batch)
         } catch {
@@ -185,7 +195,7 @@ public struct TURNServer: Sendable {
         case .request: return try receiveRequest(message, from: client, at: now, into: batch)
         case .indication:
             guard message.method == .send else { throw .unexpectedClass }
-            return try receiveSend(message, from: client, at: now)
+            return try receiveSend(message, from: client, at: now, into: batch)
         case .success, .error: throw .unexpectedClass
         }
     }
@@ -247,6 +257,7 @@ public struct TURNServer: Sendable {
             portsV6.release(port, of: client, at: now)
         }
         counters.allocationsEnded &+= 1
+        if allocation.call != nil { removeUnusedCall(of: allocation.session, at: now) }
         return .ended(allocation.session, relayed: allocation.relayed, client: allocation.client)
     }
 }

@@ -46,7 +46,7 @@ public enum TURNDropReason: UInt8, Error, Hashable, Sendable, CaseIterable {
     case noChannel
     /// The peer's address has no permission, or it has expired.
     case noPermission
-    /// The peer is not one of the session's media addresses.
+    /// The peer is not one of the session's media addresses, nor a relayed address of the call's other member.
     case forbiddenPeer
     /// A Send indication without XOR-PEER-ADDRESS or DATA, or with an unknown comprehension-required attribute.
     case badIndication
@@ -54,6 +54,8 @@ public enum TURNDropReason: UInt8, Error, Hashable, Sendable, CaseIterable {
     case empty
     /// The datagram and its header do not fit one datagram to the client.
     case tooLong
+    /// The member of a call, or all calls together, sent more than they may (``TURNCallLimits``).
+    case overRate
 }
 
 /// The counters of one loop's TURN server.
@@ -72,10 +74,14 @@ public struct TURNCounters: Hashable, Sendable {
     public internal(set) var refused = 0
     /// Authenticated requests answered with a success.
     public internal(set) var succeeded = 0
-    /// Datagrams that clients sent to media addresses.
+    /// Datagrams that clients sent to media addresses, or to the other member of a call.
     public internal(set) var packetsIn = 0
     /// Datagrams that were sent to clients.
     public internal(set) var packetsOut = 0
+    /// Datagrams that went from one member of a call to the other one, and their bytes. They are also among ``packetsIn`` and
+    /// ``packetsOut``.
+    public internal(set) var callPackets = 0
+    public internal(set) var callBytes = 0
     /// Binding requests answered to clients that use the server as a STUN server.
     public internal(set) var bindings = 0
     /// By the reasons' raw values.

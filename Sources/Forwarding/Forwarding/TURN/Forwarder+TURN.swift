@@ -9,6 +9,8 @@ final class TURNGateway {
     let mediaAddresses: [TransportAddress]
     /// The loop, in the user names of its sessions.
     private let loop: UInt16
+    /// The calls that there were so far.
+    private var callNumber: UInt64 = 0
     /// Peers that ended in this turn. What is in the batch for them still leaves.
     var ended: [PeerID] = []
     /// Without sessions nobody has credentials, so nobody is answered.
@@ -26,6 +28,40 @@ final class TURNGateway {
 
     func makeCredentials(using generator: inout some RandomNumberGenerator) -> TURNCredentials {
         TURNCredentials(loop: loop, using: &generator)
+    }
+
+    /// Adds a call.
+    /// - Returns: its number and the credentials of its members; `nil` when there are as many calls as may be.
+    func addCall(
+        at now: Instant,
+        using generator: inout some RandomNumberGenerator
+    ) -> (number: UInt64, first: TURNCredentials, second: TURNCredentials)? {
+        let number = callNumber
+        let (first, second) = (makeCredentials(using: &generator), makeCredentials(using: &generator))
+        let isAdded = server.addCall(
+            (Self.session(ofCall: number), first),
+            (TURNSessionID(rawValue: Self.session(ofCall: number).rawValue - 1), second),
+            at: now
+        )
+        guard isAdded else { return nil }
+        callNumber += 1
+        return (number, first, second)
+    }
+
+    func endCall(_ number: UInt64, keepsAllocations: Bool, at now: Instant) {
+        guard number < callNumber else { return }
+        let session = Self.session(ofCall: number)
+        if keepsAllocations {
+            server.releaseCall(of: session, at: now)
+        } else {
+            server.removeCall(of: session, at: now)
+        }
+    }
+
+    /// The session of a call's first member; that of the second one is the number below. They go down from the highest number,
+    /// which the identifiers of peers do not reach.
+    private static func session(ofCall number: UInt64) -> TURNSessionID {
+        TURNSessionID(rawValue: .max - 2 * number)
     }
 
     /// The client that a relayed path leads to.
@@ -47,7 +83,8 @@ final class TURNGateway {
     }
 }
 
-/// TURN: what a client sends through its allocation reaches its own peer, as if it had come over another socket.
+/// TURN: what a client sends through its allocation reaches its own peer, as if it had come over another socket, or in a call the
+/// other member, whose datagrams the server itself puts into the batch.
 extension Forwarder {
     /// Starts the core's TURN server; once. It answers while any peer has credentials.
     /// - Parameter mediaAddresses: the host candidates of the core's descriptions, the only addresses that clients reach.
@@ -70,6 +107,26 @@ extension Forwarder {
         return credentials
     }
 
+    /// Accepts new TURN credentials for the two members of a call, until ``closeCallRelay(_:keepsAllocations:at:)``. They reach each
+    /// other's relayed addresses, and no peer.
+    /// - Returns: the call's number and the credentials; `nil` without a TURN server, or when there are as many calls as may be.
+    public func openCallRelay(
+        at now: Instant
+    ) -> (number: UInt64, first: TURNCredentials, second: TURNCredentials)? {
+        var generator = configuration.generator
+        return turn?.addCall(at: now, using: &generator)
+    }
+
+    /// Ends the TURN credentials of a call's members. Does nothing for an unknown call.
+    /// - Parameter keepsAllocations: whether those that the clients have stay for as long as they refresh them.
+    public func closeCallRelay(_ number: UInt64, keepsAllocations: Bool, at now: Instant) {
+        turn?.endCall(number, keepsAllocations: keepsAllocations, at: now)
+    }
+
+    /// The calls whose members have credentials.
+    public var turnCallCount: Int { turn?.server.callCount ?? 0 }
+    /// The allocations of members of calls.
+    public var turnCallAllocationCount: Int { turn?.server.callAllocationCount ?? 0 }
     /// The counters of the TURN server; `nil` without one.
     public var turnCounters: TURNCounters? { turn?.server.counters }
     /// The allocations of the TURN server.

@@ -62,10 +62,22 @@ package struct TURNMetrics: Sendable {
     package var allocations: Int
     /// Those of them over TCP and TLS.
     package var streamAllocations: Int
+    /// The calls whose members have credentials.
+    package var calls: Int
+    /// The allocations of their members.
+    package var callAllocations: Int
 
-    package init(counters: TURNCounters = TURNCounters(), allocations: Int = 0, streamAllocations: Int = 0) {
+    package init(
+        counters: TURNCounters = TURNCounters(),
+        allocations: Int = 0,
+        streamAllocations: Int = 0,
+        calls: Int = 0,
+        callAllocations: Int = 0
+    ) {
         self.counters = counters
         self.allocations = allocations
         self.streamAllocations = streamAllocations
+        self.calls = calls
+        self.callAllocations = callAllocations
     }
 }

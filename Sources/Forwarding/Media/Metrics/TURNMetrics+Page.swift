@@ -12,6 +12,18 @@ extension TURNMetrics {
                 value
             )
         }
+        page.addGauge(
+            "nagare_turn_calls",
+            help: "One-to-one calls whose members have TURN credentials.",
+            labels: labels,
+            calls
+        )
+        page.addGauge(
+            "nagare_turn_call_allocations",
+            help: "TURN allocations of members of one-to-one calls; also counted in nagare_turn_allocations.",
+            labels: labels,
+            callAllocations
+        )
         let counts: [(String, String, Int)] = [
             ("nagare_turn_allocations_created_total", "TURN allocations created.", counters.allocationsCreated),
             (
@@ -19,6 +31,15 @@ extension TURNMetrics {
                 counters.allocationsExpired
             ),
             ("nagare_turn_bindings_total", "Addresses told to TURN clients (STUN).", counters.bindings),
+            (
+                "nagare_turn_call_datagrams_total",
+                "Datagrams relayed from one member of a call to the other; also in nagare_turn_datagrams_total.",
+                counters.callPackets
+            ),
+            (
+                "nagare_turn_call_bytes_total", "Bytes of the datagrams that are relayed in calls, without headers.",
+                counters.callBytes
+            ),
         ]
         for (name, help, value) in counts {
             page.addCounter(name, help: help, labels: labels, UInt64(clamping: value))
@@ -71,6 +92,7 @@ extension TURNDropReason {
         case .badIndication: "bad_indication"
         case .empty: "empty"
         case .tooLong: "too_long"
+        case .overRate: "over_rate"
         }
     }
 }
