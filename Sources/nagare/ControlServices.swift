@@ -45,6 +45,7 @@ struct ControlServices: Sendable {
     ///   - certificates: of the listeners.
     ///   - cluster: the other nodes; `nil` outside of a cluster.
     ///   - records: what all nodes of the cluster have.
+    ///   - relays: of one-to-one calls; `nil` without a TURN server.
     /// - Throws: when the certificates for webhooks or the folder of the history are unusable.
     init(
         _ configuration: NodeConfiguration,
@@ -52,6 +53,7 @@ struct ControlServices: Sendable {
         certificates: NodeCertificates,
         cluster: (any OtherNodes)?,
         records: ClusterRecords?,
+        relays: (any CallTURNServers)?,
         logger: Logger
     ) throws(ServerStartError) {
         self.certificates = certificates
@@ -85,7 +87,7 @@ struct ControlServices: Sendable {
             records?.tell(subscription: $1, of: $0)
         }
         reports = ReportQueue(webhooks, subscriptions, limits: limits)
-        relayCalls = AyameCalls(cluster: cluster) { [reports] in reports.add($0) }
+        relayCalls = AyameCalls(cluster: cluster, relays: relays) { [reports] in reports.add($0) }
         authorizer = ReplaceableAuthorizer(OpenAuthorizer())
         authorizer.replace(with: makeAuthorizer(configuration, access))
         if let remote = access.keys.remote { Task { await remote.start() } }

@@ -73,7 +73,8 @@ struct Node {
         logCandidates(loops)
 
         let records = cluster.map { ClusterRecords(records: $0.records, logger: logger) }
-        let services = try controlServices(access, certificates, cluster, records)
+        let relays = configuration.turnSettings() == nil ? nil : MediaPlaneTURNServers(loops.loops)
+        let services = try controlServices(access, certificates, cluster, records, relays)
         opened.add { await services.shutdown() }
         let controlLoops = try await startControlLoops()
         opened.add { await controlLoops.stop() }
@@ -129,7 +130,8 @@ struct Node {
         _ access: NodeAccess,
         _ certificates: NodeCertificates,
         _ cluster: ClusterNode?,
-        _ records: ClusterRecords?
+        _ records: ClusterRecords?,
+        _ relays: MediaPlaneTURNServers?
     ) throws(CommandError) -> ControlServices {
         do throws(ServerStartError) {
             return try ControlServices(
@@ -138,6 +140,7 @@ struct Node {
                 certificates: certificates,
                 cluster: cluster,
                 records: records,
+                relays: relays,
                 logger: logger
             )
         } catch {

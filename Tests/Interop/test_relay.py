@@ -1,4 +1,4 @@
-"""Calls of two over the relay (the Ayame protocol) whose media passes the node."""
+"""Calls of two over the relay (the Ayame protocol), whose media passes the node or its TURN server."""
 
 from __future__ import annotations
 
@@ -138,3 +138,115 @@ def test_an_operator_ends_a_call_that_passes_the_node(open_page: OpenPage, node:
     wait_until(lambda: len(node.publishing(channel)) == 1, "the member", 8)
     node.operate("20151104.DisconnectConnection", channel_id=channel, connection_id=node.publishing(channel)[0])
     wait_until(lambda: page.evaluate("window.call.status") == "ended", "the end", 5)
+
+
+# Sets which candidates connections may use, of the page and of the module, and which of the servers they are told of.
+POLICY = """(([policy, pattern]) => {
+  const Plain = window.RTCPeerConnection;
+  window.RTCPeerConnection = class extends Plain {
+    constructor(configuration) {
+      window.servers = configuration.iceServers;
+      const iceServers = configuration.iceServers.map((one) => ({ ...one,
+        urls: one.urls.filter((url) => url.includes(pattern)) })).filter((one) => one.urls.length > 0);
+      super({ ...configuration, iceServers, iceTransportPolicy: policy });
+    }
+  };
+})(%s)"""
+# The kinds of the selected pair's candidates, and what the own one is relayed over.
+PAIR = """(async () => {
+  const report = await window.call.peerConnection.getStats();
+  const all = [...report.values()];
+  const transport = all.find((one) => one.type === 'transport');
+  const pair = report.get(transport?.selectedCandidatePairId)
+    ?? all.find((one) => one.type === 'candidate-pair' && one.nominated && one.state === 'succeeded');
+  const local = report.get(pair?.localCandidateId);
+  return [local?.candidateType, report.get(pair?.remoteCandidateId)?.candidateType, local?.relayProtocol];
+})()"""
+
+
+def call_with_policy(page: Any, origin: str, room: str, policy: str, server: str = "") -> None:
+    page.goto(f"{origin}/nagare.d.ts")
+    page.evaluate(POLICY % json.dumps([policy, server]))
+    page.evaluate(CALL % json.dumps({"room": room}))
+
+
+def relayed(node: Node) -> float:
+    return node.total("nagare_turn_call_datagrams_total")
+
+
+@pytest.mark.parametrize("protocols", [("udp", "udp"), ("udp", "tcp")], ids=["udp", "udp-and-tcp"])
+def test_two_pages_that_use_relays_only_call_each_other_over_the_nodes_turn_server(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str, protocols: tuple[str, str]
+) -> None:
+    # Two loops: both members are told of the same one.
+    node = own_node("--loops", "2", "--log-level", "trace")
+    pages = [open_page(node.origin) for _ in protocols]
+    for page, protocol in zip(pages, protocols):
+        call_with_policy(page, node.origin, channel, "relay", f"transport={protocol}")
+        wait_until(lambda: page.evaluate("window.call.status") in ("waiting", "connecting", "connected"), "the room", 8)
+    for page, protocol in zip(pages, protocols):
+        media_flows(page, 30)
+        kinds = page.evaluate(PAIR)
+        assert kinds == ["relay", "relay", protocol], kinds
+    assert node.total("nagare_turn_calls{") == 1 and node.total("nagare_turn_call_allocations{") >= 2
+    assert relayed(node) > 100 and node.total("nagare_turn_call_bytes_total") > 20_000
+    assert node.total("nagare_turn_dropped_total", "over_rate") == 0
+    assert httpx.get(f"{node.admin}/v1/relay/{channel}").json()["turn"] is True
+    # Each has credentials of its own, which are in no log.
+    servers = [page.evaluate("window.servers") for page in pages]
+    names = {server["username"] for (server,) in servers}
+    log = node.log_path.read_text()
+    assert len(names) == 2
+    assert not any(server["username"] in log or server["credential"] in log for (server,) in servers)
+    pages[1].evaluate("window.call.leave()")
+    # The other page waits in a new room, with new credentials.
+    wait_until(lambda: pages[0].evaluate("window.seen.at(-1)") == "waiting", "the wait for the next", 8)
+    wait_until(lambda: node.total("nagare_turn_call_allocations{") == 0, "the end of the allocations with the room", 5)
+    assert pages[0].evaluate("window.servers")[0]["username"] not in names
+    pages[0].evaluate("window.call.leave()")
+    wait_until(lambda: node.total("nagare_turn_calls{") == 0, "the end of the relay", 5)
+
+
+def test_pages_that_reach_each_other_do_not_use_the_relay(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node()
+    pages = [open_page(node.origin) for _ in range(2)]
+    for page in pages:
+        call_with_policy(page, node.origin, channel, "all")
+        wait_until(lambda: page.evaluate("window.call.status") in ("waiting", "connecting", "connected"), "the room", 8)
+    for page in pages:
+        media_flows(page, 30)
+        kinds = page.evaluate(PAIR)
+        assert "relay" not in kinds[:2], kinds
+    before = relayed(node)
+    frames = pages[0].evaluate(RECEIVED)["frames"]
+    wait_until(lambda: pages[0].evaluate(RECEIVED)["frames"] > frames + 60, "more frames", 15)
+    # Checks only.
+    assert relayed(node) - before < 60
+
+
+def test_firefox_and_chromium_call_each_other_over_the_nodes_turn_server(
+    open_page: OpenPage, open_firefox: Callable[[str], Any], own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node()
+    fox, chrome = open_firefox(node.origin), open_page(node.origin)
+    for page in (fox, chrome):
+        call_with_policy(page, node.origin, channel, "relay", "transport=udp")
+        wait_until(lambda: page.evaluate("window.call.status") in ("waiting", "connecting", "connected"), "the room", 8)
+    for page in (fox, chrome):
+        media_flows(page, 30)
+        kinds = page.evaluate(PAIR)
+        assert kinds[:2] == ["relay", "relay"], kinds
+    assert relayed(node) > 100
+
+
+def test_a_call_goes_without_a_relay_where_the_node_has_no_turn_server(
+    open_page: OpenPage, own_node: Callable[..., Node], channel: str
+) -> None:
+    node = own_node("--turn", "off")
+    page = open_page(node.origin)
+    call_with_policy(page, node.origin, channel, "all")
+    wait_until(lambda: page.evaluate("window.call.status") == "waiting", "the wait for the other", 8)
+    assert page.evaluate("window.servers") == []
+    assert httpx.get(f"{node.admin}/v1/relay/{channel}").json()["turn"] is False

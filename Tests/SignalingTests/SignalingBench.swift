@@ -38,6 +38,7 @@ struct SignalingBench {
         webhookClient: WebhookClient? = nil,
         cluster: (any OtherNodes)? = nil,
         relayCluster: (any OtherNodes)? = nil,
+        relays: (any CallTURNServers)? = nil,
         now: (@Sendable () -> Instant)? = nil,
         directory roomCluster: (any ChannelCluster)? = nil,
         traces: JoinTracer? = nil,
@@ -48,7 +49,7 @@ struct SignalingBench {
     ) throws {
         let node = cluster?.incarnation ?? .standalone
         plane = FakeMediaPlane(MediaLocation(node: node, loop: LoopIndex(rawValue: 0)))
-        let relayCalls = AyameCalls(cluster: relayCluster, onReport: onCallReport)
+        let relayCalls = AyameCalls(cluster: relayCluster, relays: relays, onReport: onCallReport)
         self.relayCalls = relayCalls
         var observers = ChannelDirectory.Observers()
         observers.decision = { await relayCalls.end(by: $0).compactMap(ParticipantID.init) }

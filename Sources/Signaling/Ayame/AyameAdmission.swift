@@ -66,7 +66,7 @@ package struct AyameAdmission: Sendable {
         } catch {
             return .rejected(reason: AyameRefusal(error).reason)
         }
-        permission.acceptance.iceServers = turn?.iceServers
+        permission.acceptance.servers = turn
         permission.isMediaRequired = configuration.media == .server
         permission.media = permission.isMediaRequired ? .server : registration.media ?? .direct
         guard let url = configuration.authenticationURL, let transport else { return .allowed(permission) }
@@ -78,7 +78,7 @@ package struct AyameAdmission: Sendable {
                 return .rejected(reason: try answer.requiredString("reason", bytesMax: 1_024))
             }
             if let servers = try answer.array("iceServers", countMax: 64) {
-                permission.acceptance.iceServers = .array(servers)
+                permission.acceptance.decidedServers = .array(servers)
             }
             permission.acceptance.metadata = answer.value("authzMetadata")
             if let media: CallMedia = try answer.choice("media") {
@@ -216,17 +216,5 @@ extension AyameRegistration {
         members["libwebrtc"] = libwebrtc.map { .string($0) }
         members["environment"] = environment.map { .string($0) }
         return members
-    }
-}
-
-extension SoraConfiguration.TURN {
-    /// As `RTCConfiguration.iceServers` has it.
-    fileprivate var iceServers: JSONValue {
-        [
-            .object([
-                "urls": .array(urls.map { .string($0) }), "username": .string(username),
-                "credential": .string(credential),
-            ])
-        ]
     }
 }

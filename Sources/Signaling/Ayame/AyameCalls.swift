@@ -1,5 +1,6 @@
 import Base
 package import ChannelTypes
+import MediaTypes
 package import Room
 import Web
 package import Webhooks
@@ -24,22 +25,26 @@ package actor AyameCalls {
     /// What other nodes sent.
     nonisolated let inbox = Inbox<[NodeID: AyameNodeInbox]>(empty: [:])
     nonisolated let cluster: (any OtherNodes)?
+    private let relays: (any CallTURNServers)?
     private let acceptTimeout: Duration
     private let clock: RoomClock
     private let onReport: @Sendable (CallReport) -> Void
 
     /// - Parameters:
     ///   - cluster: the other nodes; `nil` outside of a cluster.
+    ///   - relays: of rooms of this node whose media goes from client to client; `nil` without a TURN server.
     ///   - acceptTimeout: how long a room's node has for the answer to a registration.
     ///   - onReport: called for each event of a room whose media goes from client to client, in order for each room.
     ///     It must not block.
     package init(
         cluster: (any OtherNodes)? = nil,
+        relays: (any CallTURNServers)? = nil,
         acceptTimeout: Duration = .seconds(5),
         clock: RoomClock = .system,
         onReport: @escaping @Sendable (CallReport) -> Void = { _ in }
     ) {
         self.cluster = cluster
+        self.relays = relays
         self.acceptTimeout = acceptTimeout
         self.clock = clock
         self.onReport = onReport
@@ -63,7 +68,20 @@ package actor AyameCalls {
         // Two nodes that dial each other at the same time give one link up, and with it what was sent over it.
         for _ in 0..<2 {
             guard let cluster, case .at(let node) = await home(of: room, cluster) else {
-                return joinHere(room, member, media: media, isMediaRequired: isMediaRequired, refusal: refusal)
+                let relay = await openRelay(for: member, in: room, media: media, refusal: refusal)
+                // Another client may have found the room at another node meanwhile.
+                if let relay, case .at = knownHome(of: room) {
+                    close(relay.id)
+                    continue
+                }
+                return joinHere(
+                    room,
+                    member,
+                    media: media,
+                    isMediaRequired: isMediaRequired,
+                    relay: relay,
+                    refusal: refusal
+                )
             }
             if Task.isCancelled { return .refused(.endedDuringSetup) }
             let guest = AyameGuest(member, in: room, media: media, isMediaRequired: isMediaRequired)
@@ -73,17 +91,43 @@ package actor AyameCalls {
         return .unreachable
     }
 
+    /// Opens a relay for a client that begins a room of this node.
+    /// - Returns: `nil` when there is none to be had or none is needed; without waiting in the latter case.
+    func openRelay(
+        for member: AyameRooms.Member,
+        in room: ChannelName,
+        media: CallMedia,
+        refusal: () -> RoomError?
+    ) async -> CallTURN? {
+        guard let relays, needsRelay(member, in: room, media: media), refusal() == nil else { return nil }
+        return await relays.open()
+    }
+
+    /// Whether a client begins a room of this node that is to have a relay.
+    func needsRelay(_ member: AyameRooms.Member, in room: ChannelName, media: CallMedia) -> Bool {
+        relays != nil && media == .direct && rooms.isNew(room, for: member)
+    }
+
+    private func close(_ id: CallTURNID, keepsAllocations: Bool = false) {
+        guard let relays else { return }
+        Task { await relays.close(id, keepsAllocations: keepsAllocations) }
+    }
+
     /// Joins a room of this node.
-    /// - Parameter refusal: looked up in the same step as the member joins, so that no block is missed.
+    /// - Parameters:
+    ///   - relay: for the room, if the client begins it. It is closed when the room does not take it.
+    ///   - refusal: looked up in the same step as the member joins, so that no block is missed.
     func joinHere(
         _ room: ChannelName,
         _ member: AyameRooms.Member,
         media: CallMedia,
         isMediaRequired: Bool,
+        relay: CallTURN?,
         refusal: () -> RoomError?
     ) -> AyameRooms.Answer {
+        defer { if let relay, !rooms.has(relay, in: room) { close(relay.id) } }
         if let error = refusal() { return .refused(error) }
-        let (answer, effects) = rooms.join(room, member, media: media, isMediaRequired: isMediaRequired)
+        let (answer, effects) = rooms.join(room, member, media: media, isMediaRequired: isMediaRequired, relay: relay)
         perform(effects)
         return answer
     }
@@ -212,6 +256,7 @@ package actor AyameCalls {
             case .report(let event, let room, let session):
                 let time = clock.unixNanoseconds
                 onReport(CallReport(event: event, room: room, session: session, unixNanoseconds: time))
+            case .closeRelay(let id, let keepsAllocations): close(id, keepsAllocations: keepsAllocations)
             }
         }
     }

@@ -164,12 +164,13 @@ package actor AyameConnection {
             registeredAt: directory.unixSeconds,
             origin: .here { [weak self] notice in
                 switch notice {
-                case .accepted(let hasPartner, let media):
+                case .accepted(let hasPartner, let media, let turn):
                     let text = AyameServerMessage.accept(
                         connectionID: connectionID,
                         hasPartner: hasPartner || media == .server,
                         media: media,
-                        permission.acceptance
+                        metadata: permission.acceptance.metadata,
+                        iceServers: permission.iceServers(with: turn)
                     )
                     writer.write(.text(ByteBuffer(string: text)))
                 case .text(let text): writer.write(.text(ByteBuffer(string: text)))

@@ -17,6 +17,8 @@ extension AyameRooms {
         package let media: CallMedia
         /// The app whose tokens admit to it; `nil` without a member with such a token.
         package let app: String?
+        /// Whether its members have TURN credentials for each other; `nil` for a room of a node that does not say so.
+        package let hasRelay: Bool?
         /// One or two, in the order of registering.
         package let registrations: [Registration]
 
@@ -24,6 +26,7 @@ extension AyameRooms {
             self.room = room
             media = call.media
             app = call.app
+            hasRelay = call.relay != nil
             registrations = call.members.map { member in
                 Registration(
                     connectionID: member.connectionID,

@@ -1,4 +1,5 @@
 import ChannelTypes
+import MediaTypes
 import Room
 import Web
 import Webhooks
@@ -32,8 +33,8 @@ package struct AyameRooms: Sendable {
 
     /// What a member is told.
     enum Notice: Hashable, Sendable {
-        /// It has joined, and gets texts from now on.
-        case accepted(hasPartner: Bool, media: CallMedia)
+        /// It has joined, and gets texts from now on. `turn` is the node's relay to the other member, if there is one.
+        case accepted(hasPartner: Bool, media: CallMedia, turn: TURNAccess? = nil)
         /// Of the other member, or of the room.
         case text(String)
         /// Its registration has ended, and with it its WebSocket.
@@ -45,6 +46,8 @@ package struct AyameRooms: Sendable {
         case tell(Member, Notice)
         /// An event of a room whose media goes from client to client.
         case report(CallReport.Event, ChannelName, ChannelSessionID)
+        /// Ends the relay of a room that has ended.
+        case closeRelay(CallTURNID, keepsAllocations: Bool)
     }
 
     struct Identity: Hashable, Sendable, Codable {
@@ -63,6 +66,8 @@ package struct AyameRooms: Sendable {
         let media: CallMedia
         /// The app of the first member with an app's token; `nil` without one.
         var app: String?
+        /// The first member has its first credentials, the second one the other; `nil` without a relay.
+        let relay: CallTURN?
         var members: [Member] = []
     }
 
@@ -96,13 +101,25 @@ package struct AyameRooms: Sendable {
     /// The number of rooms.
     var count: Int { calls.count }
 
+    /// Whether a client that joins a room begins it, as its first member.
+    func isNew(_ name: ChannelName, for member: Member) -> Bool {
+        guard let members = calls[name]?.members else { return true }
+        return member.identity.map { identity in members.contains { $0.identity == identity } } ?? false
+    }
+
+    /// Whether a room has this relay.
+    func has(_ relay: CallTURN, in name: ChannelName) -> Bool { calls[name]?.relay?.id == relay.id }
+
     /// Joins a room. Its first member decides on the path of its media.
-    /// - Parameter isMediaRequired: whether the client may not join a room with another path.
+    /// - Parameters:
+    ///   - isMediaRequired: whether the client may not join a room with another path.
+    ///   - relay: for a room that the client begins and whose media goes from client to client.
     mutating func join(
         _ name: ChannelName,
         _ member: Member,
         media: CallMedia = .direct,
-        isMediaRequired: Bool = false
+        isMediaRequired: Bool = false,
+        relay: CallTURN? = nil
     ) -> (answer: Answer, effects: [Effect]) {
         // As in channels, clients without an app fit any room.
         if let app = member.app, let owner = calls[name]?.app, app != owner { return (.refused(.appMismatch), []) }
@@ -116,10 +133,12 @@ package struct AyameRooms: Sendable {
             }
         }
         let isNew = calls[name] == nil
-        var call = calls[name] ?? Call(session: .random(), media: media)
+        var call = calls[name] ?? Call(session: .random(), media: media, relay: media == .direct ? relay : nil)
         guard call.members.count < 2 else { return (.full, effects) }
         guard !isMediaRequired || call.media == media else { return (.otherMedia, effects) }
-        effects.append(.tell(member, .accepted(hasPartner: !call.members.isEmpty, media: call.media)))
+        let hasPartner = !call.members.isEmpty
+        let turn = hasPartner ? call.relay?.second : call.relay?.first
+        effects.append(.tell(member, .accepted(hasPartner: hasPartner, media: call.media, turn: turn)))
         call.members.append(member)
         if call.app == nil { call.app = member.app }
         calls[name] = call
@@ -160,7 +179,11 @@ package struct AyameRooms: Sendable {
         else { return [] }
         let terminated = AyameClose(.channelTerminated)
         let close = reason == terminated.close.reason ? terminated : .bye
-        let reports = remove(name) { $0.connectionID == connectionID ? reason : close.close.reason }
+        // The media of a standalone client that needs no signaling any more goes on.
+        let isConnected = reason == AyameClose.connected.close.reason
+        let reports = remove(name, keepsAllocations: isConnected) {
+            $0.connectionID == connectionID ? reason : close.close.reason
+        }
         return reports + members.filter { $0.connectionID != connectionID }.flatMap { $0.farewell(close) }
     }
 
@@ -172,10 +195,17 @@ package struct AyameRooms: Sendable {
     }
 
     /// Removes a room, whose members are to be told.
-    /// - Parameter reason: why each member left, for reports.
-    private mutating func remove(_ name: ChannelName, reason: (Member) -> String) -> [Effect] {
+    /// - Parameters:
+    ///   - keepsAllocations: whether media that passes the relay goes on.
+    ///   - reason: why each member left, for reports.
+    private mutating func remove(
+        _ name: ChannelName,
+        keepsAllocations: Bool = false,
+        reason: (Member) -> String
+    ) -> [Effect] {
         guard let call = calls.removeValue(forKey: name) else { return [] }
-        return call.members.flatMap { report(.left($0.reported, reason: reason($0)), of: call, in: name) }
+        let relay = call.relay.map { [Effect.closeRelay($0.id, keepsAllocations: keepsAllocations)] } ?? []
+        return relay + call.members.flatMap { report(.left($0.reported, reason: reason($0)), of: call, in: name) }
             + report(.closed, of: call, in: name)
     }
 

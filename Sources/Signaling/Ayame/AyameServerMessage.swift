@@ -1,5 +1,7 @@
 import Access
 import JSON
+import MediaTypes
+import Sora
 
 /// The server's messages as JSON text.
 enum AyameServerMessage {
@@ -33,12 +35,14 @@ enum AyameServerMessage {
 
     /// - Parameters:
     ///   - hasPartner: Whether the client has to send an offer: the other member is there, or the node answers.
-    ///   - acceptance: What the client gets besides.
+    ///   - metadata: The operator's answer for the application; `nil` without one.
+    ///   - iceServers: An array of ICE servers; `nil` leaves the client to its own.
     static func accept(
         connectionID: String,
         hasPartner: Bool,
         media: CallMedia = .direct,
-        _ acceptance: AyameAcceptance
+        metadata: JSONValue?,
+        iceServers: JSONValue?
     ) -> String {
         var members: [String: JSONValue] = [
             "type": "accept",
@@ -48,8 +52,8 @@ enum AyameServerMessage {
             "isExistUser": .bool(hasPartner),
         ]
         if media != .direct { members["media"] = .string(media.rawValue) }
-        members["authzMetadata"] = acceptance.metadata
-        members["iceServers"] = acceptance.iceServers
+        members["authzMetadata"] = metadata
+        members["iceServers"] = iceServers
         return JSONValue.object(members).text
     }
 }
@@ -58,8 +62,20 @@ enum AyameServerMessage {
 struct AyameAcceptance: Hashable, Sendable {
     /// The operator's answer for the application; `nil` without one.
     var metadata: JSONValue?
-    /// An array of ICE servers; `nil` leaves the client to its own.
-    var iceServers: JSONValue?
+    /// The operator's array of ICE servers, which are all that the client is told of; `nil` when it does not decide on them.
+    var decidedServers: JSONValue?
+    /// The TURN servers of the settings; `nil` without any.
+    var servers: SoraConfiguration.TURN?
+}
+
+extension SoraConfiguration.TURN {
+    /// As `RTCConfiguration.iceServers` has it.
+    fileprivate var iceServer: JSONValue {
+        .object([
+            "urls": .array(urls.map { .string($0) }), "username": .string(username),
+            "credential": .string(credential),
+        ])
+    }
 }
 
 /// An admitted client's permission.
@@ -74,6 +90,15 @@ struct AyamePermission: Sendable {
     var grants = Grants()
     /// Whether the operator's server for the relay decided when the permission ends. It is asked again before the end.
     var isExpiryOfWebhook = false
+
+    /// An array of ICE servers for the client; `nil` leaves it to its own.
+    /// - Parameter turn: the node's relay to the other member of the call; `nil` without one.
+    func iceServers(with turn: TURNAccess?) -> JSONValue? {
+        if let decided = acceptance.decidedServers { return decided }
+        let servers = [turn.map { SoraConfiguration.TURN($0) }, acceptance.servers]
+            .compactMap { $0?.permitted(by: grants)?.iceServer }
+        return servers.isEmpty ? nil : .array(servers)
+    }
 
     /// The client's name for bans: that of its token, or its own.
     func clientID(_ registration: AyameRegistration) -> String? { grants.clientID ?? registration.clientID }

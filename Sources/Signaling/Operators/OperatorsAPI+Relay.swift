@@ -15,6 +15,7 @@ extension OperatorsAPI {
             "The path of the media: from client to client, or through the node."
         ),
         APIProperty("app", .string(1...64), "The app whose tokens admit to it; none without such a member."),
+        APIProperty("turn", .boolean, "Whether its members got credentials for the TURN relay of its node."),
         APIProperty(
             "registrations",
             .array(
@@ -96,6 +97,7 @@ extension OperatorsAPI {
             "registrations": .array(registrations),
         ]
         document["app"] = room.app.map { .string($0) }
+        document["turn"] = room.hasRelay.map { .bool($0) }
         return .object(document)
     }
 }

@@ -132,7 +132,10 @@ extension NodeConfiguration {
     func turnSettings() -> TURNSettings? {
         guard turn != .off else { return nil }
         let mediaPorts = (0..<loops).flatMap { mediaAddresses(loop: $0) }.map(\.port)
-        return TURNSettings(reservedPorts: Set(mediaPorts + turnTLSPorts + [http.port, admin.port]))
+        return TURNSettings(
+            reservedPorts: Set(mediaPorts + turnTLSPorts + [http.port, admin.port]),
+            calls: limits.turnCalls
+        )
     }
 
     /// The candidates for sockets bound to `bound`: the announced addresses that such a socket serves, or else its own.

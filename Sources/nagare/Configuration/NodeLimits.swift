@@ -1,5 +1,6 @@
 import ChannelTypes
 import Media
+import TURN
 import ToolCommands
 import Web
 import Webhooks
@@ -11,6 +12,7 @@ struct NodeLimits: Equatable, Sendable {
     var webSocket = WebSocketLimits()
     var webhooks = WebhookLimits()
     var tcp = TCPLimits()
+    var turnCalls = TURNCallLimits()
 }
 
 /// A limit under its name in the settings. The setting `limit`, `nagare limits` and the reference follow from ``all``.
@@ -270,6 +272,27 @@ extension Limit {
             \.tcp.handshakesPerNetworkPerSecond,
             1...1_000_000,
             "TLS handshakes per second of one client address with the TURN server, and the largest burst"
+        ),
+        Limit(
+            "turn-calls",
+            \.turnCalls.callsMax,
+            0...10_000_000,
+            "one-to-one calls of a media loop whose members have TURN credentials; further ones go without the relay"
+        ),
+        Limit(
+            "turn-call-kbps",
+            1...1_000_000,
+            "kbit/s that one member of a one-to-one call may send through the TURN relay, and half of it at once; beyond it "
+                + "datagrams are dropped",
+            value: { $0.turnCalls.memberBytesPerSecond / 125 },
+            set: { $0.turnCalls.memberBytesPerSecond = $1 * 125 }
+        ),
+        Limit(
+            "loop-turn-call-kbps",
+            1...10_000_000,
+            "kbit/s of all these calls of one media loop together",
+            value: { $0.turnCalls.bytesPerSecond / 125 },
+            set: { $0.turnCalls.bytesPerSecond = $1 * 125 }
         ),
         Limit(
             "tcp-stall-seconds",

@@ -245,10 +245,11 @@ extension Setting {
                 .value,
                 "off|auto|on",
                 default: .value("auto"),
-                "Be a TURN server on the media ports: for no client, for Sora iOS SDKs without --turn-url, or for all.",
+                "Be a TURN server on the media ports: for no client, for those that need one, or for all.",
                 notes: """
                     Over UDP, and over TCP unless ice-tcp is off. The server reaches nothing but the media of its own client's \
-                    session.
+                    session, or in a one-to-one call the other member. Those that need one are members of one-to-one calls and, \
+                    without turn-url, Sora iOS SDKs.
                     """
             )
         case .turnTLSPort:
@@ -518,8 +519,11 @@ extension Setting {
                 .sora,
                 .list,
                 "url",
-                "Tell Sora clients this TURN server: turn:HOST:PORT?transport=udp.",
-                notes: "The iOS SDK needs a TURN server, this one or the node's own.",
+                "Tell clients this TURN server: turn:HOST:PORT?transport=udp.",
+                notes: """
+                    Those of Sora signaling, WHIP and WHEP, and one-to-one calls. Sora's iOS SDK needs a TURN server, this one \
+                    or the node's own.
+                    """,
                 examples: ["turn:203.0.113.5:3478?transport=udp", "turns:turn.example.org:443?transport=tcp"]
             )
         case .turnUsername:

@@ -1,4 +1,5 @@
 import ChannelTypes
+import MediaTypes
 import Room
 import TestSupport
 import Testing
@@ -25,9 +26,14 @@ import Testing
         return AyameGuest(member, in: ChannelName("räum")!, media: .server, isMediaRequired: true)
     }
 
+    private static func turn(_ urls: String..., password: String = "p") -> TURNAccess {
+        TURNAccess(urls: urls, username: "u", password: password)
+    }
+
     private static let messages: [AyameNodeMessage] = [
         .register(guest()), .relay("x", from: id), .leave(id, reason: "LEFT"),
         .accepted(id, hasPartner: true, media: .direct), .refused(id, reason: "full"),
+        .accepted(id, hasPartner: true, media: .direct, turn: turn("turn:192.0.2.1:7000?transport=udp")),
         .text("{\"sdp\":\"v=0\\r\\n\"}", to: id), .closed(id, code: 1001, reason: "SERVER-SHUTDOWN", message: "s"),
     ]
 
@@ -43,6 +49,13 @@ import Testing
         #expect(String(decoding: try #require(end.encoded), as: UTF8.self).contains(#""sentence":"s""#))
     }
 
+    @Test func `an acceptance is read as nodes of earlier builds write it, and written as they read it`() throws {
+        let plain = AyameNodeMessage.accepted(Self.id, hasPartner: true, media: .direct)
+        let earlier = #"{"accepted":{"_0":"\#(Self.id)","hasPartner":true,"media":"direct"}}"#
+        #expect(AyameNodeMessage(Array(earlier.utf8)) == plain)
+        #expect(!String(decoding: try #require(plain.encoded), as: UTF8.self).contains("turn"))
+    }
+
     @Test func `the longest description passes, with every character escaped`() throws {
         let text = String(repeating: "\"", count: WebSocketLimits().messageBytesMax)
         let message = AyameNodeMessage.text(text, to: Self.id)
@@ -56,6 +69,16 @@ import Testing
             .register(guest(key: String(repeating: "k", count: 8_193))), .register(guest(key: "")),
             .register(guest(at: -1)), .relay("x", from: "nobody"), .text("x", to: ""),
             .leave(id, reason: String(repeating: "r", count: 1_025)),
+            .accepted(id, hasPartner: true, media: .direct, turn: turn()),
+            .accepted(id, hasPartner: true, media: .direct, turn: turn("http://192.0.2.1")),
+            .accepted(id, hasPartner: true, media: .direct, turn: turn("turn:" + String(repeating: "a", count: 508))),
+            .accepted(id, hasPartner: true, media: .direct, turn: turn("turn:a", "", "", "", "", "", "")),
+            .accepted(
+                id,
+                hasPartner: true,
+                media: .direct,
+                turn: turn("turn:a", password: String(repeating: "p", count: 513))
+            ),
             .closed(id, code: 1006, reason: "", message: ""),
             .closed(id, code: 1000, reason: String(repeating: "r", count: 124), message: ""),
         ] as [AyameNodeMessage]

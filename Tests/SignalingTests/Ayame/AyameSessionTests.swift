@@ -513,7 +513,7 @@ private final class Recorder: Sendable {
         let answer: AyameRooms.Answer = join(member)
         let isIn = clients[number].accepted.count > before
         #expect(answer == (isIn ? .joined(.direct) : .full))
-        guard isIn, case .accepted(let hasPartner, .direct) = clients[number].accepted.last else { return nil }
+        guard isIn, case .accepted(let hasPartner, .direct, nil) = clients[number].accepted.last else { return nil }
         return hasPartner
     }
 

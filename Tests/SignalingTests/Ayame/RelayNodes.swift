@@ -49,9 +49,12 @@ final class RelayNodes: Sendable {
     func add(
         _ node: NodeID,
         acceptTimeout: Duration = .seconds(3_600),
+        relays: (any CallTURNServers)? = nil,
         onReport: KeptCallReports? = nil
     ) -> AyameCalls {
-        let calls = AyameCalls(cluster: cluster(of: node), acceptTimeout: acceptTimeout) { onReport?.add($0) }
+        let calls = AyameCalls(cluster: cluster(of: node), relays: relays, acceptTimeout: acceptTimeout) {
+            onReport?.add($0)
+        }
         set(calls, at: node)
         return calls
     }
@@ -191,6 +194,9 @@ final class RelayClient: Sendable {
     private let events = Mutex<[String]>([])
     /// `accept` with whether there was a partner, texts, and the reasons of closes.
     var seen: [String] { events.withLock { $0 } }
+    private let relay = Mutex<TURNAccess?>(nil)
+    /// The relay that the latest `accept` named.
+    var turn: TURNAccess? { relay.withLock { $0 } }
 
     init(_ user: String) { self.user = user }
 
@@ -227,7 +233,9 @@ final class RelayClient: Sendable {
             registeredAt: 7,
             origin: .here { notice in
                 switch notice {
-                case .accepted(let hasPartner, _): self.add("accept \(hasPartner)")
+                case .accepted(let hasPartner, _, let turn):
+                    self.relay.withLock { $0 = turn }
+                    self.add("accept \(hasPartner)")
                 case .text(let text): self.add(text)
                 case .ended(let close): self.add("close \(close.close.reason)")
                 }

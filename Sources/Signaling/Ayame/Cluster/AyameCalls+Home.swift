@@ -20,7 +20,8 @@ extension AyameCalls {
         return .at(best)
     }
 
-    private func knownHome(of room: ChannelName) -> Home? {
+    /// The node that a room is known to be at; `nil` for a room that is not known here.
+    func knownHome(of room: ChannelName) -> Home? {
         if rooms.listing(of: room) != nil { return .here }
         return state.elsewhere[room]?.first.flatMap { state.registrations[$0] }.map { .at($0.home) }
     }

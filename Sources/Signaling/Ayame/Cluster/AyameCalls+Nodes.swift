@@ -1,5 +1,6 @@
 import Base
 package import ChannelTypes
+import MediaTypes
 package import Room
 import Web
 
@@ -41,7 +42,11 @@ extension AyameCalls {
         }
     }
 
-    private func handle(_ message: AyameNodeMessage, from node: NodeID, _ refusal: AyameNodeInbox.Refusal) {
+    private func handle(
+        _ message: AyameNodeMessage,
+        from node: NodeID,
+        _ refusal: @escaping AyameNodeInbox.Refusal
+    ) {
         switch message {
         case .register(let guest): admit(guest, from: node, refusal)
         case .relay(let text, let id):
@@ -52,11 +57,11 @@ extension AyameCalls {
         case .leave(let id, let reason):
             guard let room = state.remove(Guest(node: node, connectionID: id)) else { return }
             perform(rooms.leave(room, id, reason: reason))
-        case .accepted(let id, let hasPartner, let media):
+        case .accepted(let id, let hasPartner, let media, let turn):
             guard let registration = self.registration(id, at: node), let answer = state.accept(id, media) else {
                 return
             }
-            tell(registration.member, .accepted(hasPartner: hasPartner, media: media))
+            tell(registration.member, .accepted(hasPartner: hasPartner, media: media, turn: turn))
             answer.resume(returning: .joined(media))
         case .refused(let id, let reason):
             guard let answer = registration(id, at: node)?.answer else { return }
@@ -102,22 +107,45 @@ extension AyameCalls {
         }
     }
 
-    private func admit(_ request: AyameGuest, from node: NodeID, _ refusal: AyameNodeInbox.Refusal) {
+    private func admit(_ request: AyameGuest, from node: NodeID, _ refusal: @escaping AyameNodeInbox.Refusal) {
         let guest = Guest(node: node, connectionID: request.connectionID)
         // Before it joins, because it is told so as a guest.
         guard state.add(guest, in: request.room) else {
             send(.refused(request.connectionID, reason: AyameSession.internalError), to: node)
             return
         }
+        guard needsRelay(request.member(at: node), in: request.room, media: request.media) else {
+            return admit(request, guest, relay: nil, refusal)
+        }
+        Task {
+            let relay = await openRelay(
+                for: request.member(at: node),
+                in: request.room,
+                media: request.media,
+                refusal: { refusal(request.user, request.room) }
+            )
+            admit(request, guest, relay: relay, refusal)
+        }
+    }
+
+    private func admit(
+        _ request: AyameGuest,
+        _ guest: Guest,
+        relay: CallTURN?,
+        _ refusal: AyameNodeInbox.Refusal
+    ) {
+        // The guest may have left meanwhile, or its node may be lost.
+        let hasLeft = state.guests[guest] != request.room
         let answer = joinHere(
             request.room,
-            request.member(at: node),
+            request.member(at: guest.node),
             media: request.media,
             isMediaRequired: request.isMediaRequired,
-            refusal: { refusal(request.user, request.room) }
+            relay: relay,
+            refusal: { hasLeft ? .endedDuringSetup : refusal(request.user, request.room) }
         )
-        guard let refused = answer.refusal else { return }
+        guard let refused = answer.refusal, !hasLeft else { return }
         _ = state.remove(guest)
-        send(.refused(request.connectionID, reason: refused.reason), to: node)
+        send(.refused(request.connectionID, reason: refused.reason), to: guest.node)
     }
 }

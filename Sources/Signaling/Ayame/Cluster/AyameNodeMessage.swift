@@ -1,5 +1,6 @@
 import ChannelTypes
 import Foundation
+import MediaTypes
 import Room
 import Web
 
@@ -14,8 +15,8 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
     case leave(String, reason: String)
 
     // From the room's node.
-    /// The answer to ``register(_:)``, before any text.
-    case accepted(String, hasPartner: Bool, media: CallMedia)
+    /// The answer to ``register(_:)``, before any text. `turn` is the relay of the room's node to the other member, if it has one.
+    case accepted(String, hasPartner: Bool, media: CallMedia, turn: TURNAccess? = nil)
     /// The other answer.
     case refused(String, reason: String)
     /// The other member, or the room, sends a text.
@@ -39,7 +40,8 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
     /// What a guest is told.
     init(_ notice: AyameRooms.Notice, to id: String) {
         switch notice {
-        case .accepted(let hasPartner, let media): self = .accepted(id, hasPartner: hasPartner, media: media)
+        case .accepted(let hasPartner, let media, let turn):
+            self = .accepted(id, hasPartner: hasPartner, media: media, turn: turn)
         case .text(let text): self = .text(text, to: id)
         case .ended(let end):
             self = .closed(id, code: end.close.code, reason: end.close.reason, message: end.message)
@@ -67,7 +69,7 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
             text.utf8.count <= Self.textBytesMax && Self.isConnectionID(id)
         case .leave(let id, let reason), .refused(let id, let reason):
             reason.utf8.count <= Self.reasonBytesMax && Self.isConnectionID(id)
-        case .accepted(let id, _, _): Self.isConnectionID(id)
+        case .accepted(let id, _, _, let turn): Self.isConnectionID(id) && turn?.isWithinLimits ?? true
         case .closed(let id, let code, let reason, let message):
             WebSocketClose.isLegal(code) && reason.utf8.count <= WebSocketClose.reasonBytesMax
                 && message.utf8.count <= Self.reasonBytesMax && Self.isConnectionID(id)
@@ -84,6 +86,17 @@ enum AyameNodeMessage: Hashable, Sendable, Codable {
 
     fileprivate static func decode<Value: Decodable>(_ type: Value.Type, _ bytes: [UInt8]) -> Value? {
         try? JSONDecoder().decode(type, from: Data(bytes))
+    }
+}
+
+extension TURNAccess {
+    /// UDP, TCP and TLS, and as many again.
+    private static let urlsMax = 6
+    private static let textBytesMax = 512
+
+    fileprivate var isWithinLimits: Bool {
+        (1...Self.urlsMax).contains(urls.count) && urls.allSatisfy { $0.hasPrefix("turn:") || $0.hasPrefix("turns:") }
+            && (urls + [username, password]).allSatisfy { $0.utf8.count <= Self.textBytesMax }
     }
 }
 
