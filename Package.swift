@@ -92,9 +92,11 @@ func hummingbird(_ product: String) -> Target.Dependency {
 
 let package = Package(
     name: "nagare",
-    platforms: [.macOS(.v26)],
+    platforms: [.macOS(.v26), .iOS(.v18)],
     products: [
         .executable(name: "nagare", targets: ["nagare"]),
+        // For apps: on Foundation alone, and on any platform.
+        .library(name: "NagareClient", targets: ["NagareClient"]),
         // For Tests/Fuzz and Benchmarks, which are packages of their own.
         .library(
             name: "NagareCores",
@@ -315,6 +317,7 @@ let package = Package(
                 nio("NIOWebSocket"),
             ]
         ),
+        module("NagareClient"),
         module("Tools/Client", ["Base", "Wire", "MediaTypes", "Negotiation", "Forwarding"]),
         module(
             "Tools/Load",
@@ -485,6 +488,7 @@ let package = Package(
         ),
         tests("ImpairmentTests", ["Impairment", "Base"]),
         tests("ImpairmentProxyTests", ["ImpairmentProxy", "EventLoop", "Impairment", "TestSupport", "Base", "Wire"]),
+        tests("NagareClientTests", ["NagareClient", "TestSupport"]),
         tests("ClientTests", ["Client", "Base", "Wire"]),
         tests(
             "LoadTests",

@@ -29,8 +29,8 @@ enum Manifest {
 
     /// The modules that the package offers to others.
     static let offeredModules: Set<String> = {
-        let cores = text.firstMatch(of: /name: "NagareCores",\s*targets: \[([^\]]*)\]/)
-        return Set((cores?.1 ?? "").matches(of: /"(\w+)"/).map { String($0.1) })
+        let lists = text.matches(of: /\.library\(\s*name: "\w+",\s*targets: \[([^\]]*)\]/).map(\.1)
+        return Set(lists.flatMap { $0.matches(of: /"(\w+)"/).map { String($0.1) } })
     }()
 
     /// The module that a line of code imports.

@@ -12,6 +12,7 @@ import Testing
     /// Folders of other modules for which the same holds.
     static let sansIOFolders = [
         "Sources/Room/Room/Model/", "Sources/Room/Cluster/Membership/", "Sources/Room/Cluster/Replicas/",
+        "Sources/NagareClient/Core/",
     ]
 
     /// They have locks, which modules above the cores use.
@@ -97,11 +98,20 @@ import Testing
     }
 
     @Test func `what no other package can use is not public`() throws {
-        #expect(Manifest.offeredModules.isSuperset(of: ["Wire", "Forwarding"]))
+        #expect(Manifest.offeredModules.isSuperset(of: ["Wire", "Forwarding", "NagareClient"]))
         let offences = try Self.offences(#"(?m)^\s*(@\w+(\([^)]*\))? )*public\b"#) { file in
             !Manifest.offeredModules.contains(file.module)
         }
         #expect(offences.isEmpty, "`package` reaches every target of this package")
+    }
+
+    /// Apps build it without the rest of the package.
+    @Test func `the client for apps depends on nothing`() throws {
+        let client = try #require(Manifest.targets.first { $0.name == "NagareClient" })
+        #expect(client.dependencies == [])
+        let imports = Self.files.filter { $0.module == "NagareClient" }.flatMap(\.imports)
+            .compactMap { Manifest.importedModule($0.text) }
+        #expect(Set(imports) == ["Foundation"])
     }
 
     @Test func `the manifest's targets are found`() {
