@@ -320,16 +320,26 @@ let package = Package(
         module("NagareClient"),
         module("Tools/Client", ["Base", "Wire", "MediaTypes", "Negotiation", "Forwarding"]),
         module(
-            "Tools/Load",
+            "Tools/ClientEngine",
             [
-                "Base", "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment",
+                "Base", "Wire", "DTLS", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "NagareClient",
                 "Client",
-                .product(name: "AsyncHTTPClient", package: "async-http-client"),
                 nio("NIOCore"),
                 nio("NIOHTTP1"),
                 nio("NIOPosix"),
                 .product(name: "NIOSSL", package: "swift-nio-ssl"),
                 nio("NIOWebSocket"),
+            ]
+        ),
+        module(
+            "Tools/Load",
+            [
+                "Base", "Wire", "DTLS", "SRTP", "MediaTypes", "Negotiation", "Forwarding", "EventLoop", "Impairment",
+                "NagareClient", "Client", "ClientEngine",
+                .product(name: "AsyncHTTPClient", package: "async-http-client"),
+                nio("NIOCore"),
+                nio("NIOHTTP1"),
+                .product(name: "NIOSSL", package: "swift-nio-ssl"),
             ]
         ),
         module(
@@ -493,7 +503,8 @@ let package = Package(
         tests(
             "LoadTests",
             [
-                "Load", "Client", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes", "Negotiation",
+                "Load", "Client", "ClientEngine", "DTLS", "EventLoop", "Impairment", "Media", "MediaTypes",
+                "Negotiation",
                 "TestSupport", "Base", "Wire",
                 nio("NIOCore"),
                 nio("NIOHTTP1"),

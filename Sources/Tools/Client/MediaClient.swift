@@ -31,6 +31,7 @@ package final class MediaClient {
         let source: LocalSource
     }
     private struct AudioSender {
+        var isPaused = false
         var encoder: SyntheticAudio
         let source: LocalSource
     }
@@ -271,6 +272,14 @@ package final class MediaClient {
         for index in videos.indices where videos[index].rid == layer { videos[index].isPaused = !sending }
     }
 
+    /// Stops and starts a kind, as a device that is closed or opened does.
+    package func setSending(_ sending: Bool, kind: MediaKind) {
+        switch kind {
+        case .audio: audio?.isPaused = !sending
+        case .video: for index in videos.indices { videos[index].isPaused = !sending }
+        }
+    }
+
     /// Changes how all layers of the video are encoded from their next frames on.
     package func changeVideo(_ change: (inout SyntheticVideo.Settings) -> Void) {
         for index in videos.indices { change(&videos[index].encoder.settings) }
@@ -283,7 +292,7 @@ package final class MediaClient {
     package var nextDeadline: Instant? {
         guard isSending else { return nil }
         let video = videos.lazy.filter { !$0.isPaused }.map(\.encoder.nextFrameAt).min()
-        return earliest(video, audio?.encoder.nextPacketAt)
+        return earliest(video, audio?.isPaused == false ? audio?.encoder.nextPacketAt : nil)
     }
 
     /// Generates and sends the media that is due.
@@ -298,7 +307,9 @@ package final class MediaClient {
                 source.send(packet, at: now, into: batch)
             }
         }
-        while let source = audio?.source, let encoder = audio?.encoder, now >= encoder.nextPacketAt {
+        while let source = audio?.source, audio?.isPaused == false, let encoder = audio?.encoder,
+            now >= encoder.nextPacketAt
+        {
             // A late packet was captured when it was due.
             source.noteCapture(encoder.timestamp, ntp: core.ntp(at: encoder.nextPacketAt))
             _ = audio?.encoder.makePacket(at: now) { source.send($0, at: now, into: batch) }

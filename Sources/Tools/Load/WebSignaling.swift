@@ -1,4 +1,5 @@
 internal import AsyncHTTPClient
+internal import ClientEngine
 internal import Foundation
 internal import NIOCore
 internal import NIOHTTP1
@@ -44,7 +45,7 @@ package final class WebSignaling: LoadSignaling {
         } catch let error as LoadError {
             throw error
         } catch {
-            throw .failed("GET \(url) failed: \(Self.message(for: error)).")
+            throw .failed("GET \(url) failed: \(NetworkErrorMessage.message(for: error)).")
         }
     }
 
@@ -110,7 +111,7 @@ package final class WebSignaling: LoadSignaling {
             let body = try await response.body.collect(upTo: Self.bodyBytesMax)
             return (response, String(buffer: body))
         } catch {
-            throw .failed("POST \(url) failed: \(Self.message(for: error)).")
+            throw .failed("POST \(url) failed: \(NetworkErrorMessage.message(for: error)).")
         }
     }
 
@@ -155,18 +156,5 @@ package final class WebSignaling: LoadSignaling {
             default: ""
             }
         return "POST \(url) was answered \(status.code) \(status.reasonPhrase)\(reason)\(hint)."
-    }
-
-    static func message(for error: any Error) -> String {
-        let text = String(describing: error)
-        if text.localizedCaseInsensitiveContains("refused") {
-            return "the connection was refused; start the server, or check the URL"
-        }
-        if text.localizedCaseInsensitiveContains("timeout") { return "the server did not answer in time" }
-        if text.localizedCaseInsensitiveContains("unknown host") || text.contains("getaddrinfo") {
-            return "the host name is unknown"
-        }
-        let line = text.split(whereSeparator: \.isNewline).first.map(String.init) ?? "unknown error"
-        return line.hasSuffix(".") ? String(line.dropLast()) : line
     }
 }

@@ -1,3 +1,4 @@
+import ClientEngine
 import Foundation
 import Synchronization
 import TestSupport

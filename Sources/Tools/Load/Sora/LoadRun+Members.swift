@@ -1,12 +1,14 @@
 import Base
+import ClientEngine
 import EventLoop
 import MediaTypes
+import NagareClient
 import Negotiation
 import Wire
 
 /// A client of Sora's signaling and the task that answers the server's messages.
 struct SoraMember {
-    let socket: SoraWebSocket
+    let socket: ClientWebSocket
     let reader: Task<Void, Never>
 }
 
@@ -41,7 +43,7 @@ extension LoadRun {
     ) async throws(LoadError) {
         let (channel, soraRole) = place(role, number)
         // Not cancelled with the run, because a socket that is lost could not be closed.
-        let request = Task { () -> Result<(socket: SoraWebSocket, offer: SoraMessage), LoadError> in
+        let request = Task { () -> Result<(socket: ClientWebSocket, offer: SoraMessage), LoadError> in
             do throws(LoadError) {
                 return .success(try await sora.join(channel: channel, role: soraRole, at: server))
             } catch {
@@ -77,7 +79,7 @@ extension LoadRun {
     private func answer(
         _ offer: SoraMessage,
         _ client: PendingClient,
-        _ socket: SoraWebSocket
+        _ socket: ClientWebSocket
     ) async throws(LoadError) -> ClientAnswerer {
         guard !Task.isCancelled else { throw .failed("The run was interrupted.") }
         var generator = SystemRandomNumberGenerator()
@@ -96,13 +98,13 @@ extension LoadRun {
             answer: ClientAnswer(turn),
             media: client.media
         )
-        socket.send(SoraRequest.Description(type: "answer", sdp: turn.answer))
+        socket.send(SoraRequest.text(SoraRequest.Description(type: "answer", sdp: turn.answer)))
         return answerer
     }
 
     /// Answers the server's messages until it closes the socket.
     private func answerMessages(
-        _ socket: SoraWebSocket,
+        _ socket: ClientWebSocket,
         _ client: PendingClient,
         _ first: ClientAnswerer,
         _ role: Role,
@@ -113,8 +115,9 @@ extension LoadRun {
             var hasFailed = false
             for await event in socket.events where !hasFailed {
                 switch event {
-                case .message(let message):
+                case .text(let text):
                     do throws(LoadError) {
+                        guard let message = SoraMessage(text) else { throw .failed(SoraMessage.invalid) }
                         try await take(message, socket, client, &answerer)
                     } catch {
                         // The close that follows is not counted again.
@@ -122,8 +125,8 @@ extension LoadRun {
                         await noteEnd(of: client, error.message)
                         socket.close()
                     }
-                case .closed(let how):
-                    await noteEnd(of: client, how)
+                case .ended(let end):
+                    await noteEnd(of: client, end.sentence)
                     await returnToChannel(client, role, number)
                 }
             }
@@ -132,12 +135,12 @@ extension LoadRun {
 
     private func take(
         _ message: SoraMessage,
-        _ socket: SoraWebSocket,
+        _ socket: ClientWebSocket,
         _ client: PendingClient,
         _ answerer: inout ClientAnswerer
     ) async throws(LoadError) {
         switch message.type {
-        case "ping": socket.send(SoraRequest.Pong(stats: message.stats == true ? [] : nil))
+        case "ping": socket.send(SoraRequest.text(SoraRequest.Pong(stats: message.stats == true ? [] : nil)))
         case "re-offer", "update":
             var generator = SystemRandomNumberGenerator()
             let turn: ClientAnswerer.AppliedOffer
@@ -148,7 +151,7 @@ extension LoadRun {
             }
             try await client.loop.change(client.id, add: turn.added.map(\.parameters), remove: turn.removed)
             let type = message.type == "update" ? "update" : "re-answer"
-            socket.send(SoraRequest.Description(type: type, sdp: turn.answer))
+            socket.send(SoraRequest.text(SoraRequest.Description(type: type, sdp: turn.answer)))
         default: break
         }
     }

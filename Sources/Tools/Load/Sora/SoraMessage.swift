@@ -73,6 +73,9 @@ struct SoraMessage: Decodable, Sendable, Equatable {
     /// In a redirection: the URL of the other node.
     var location: String?
 
+    /// What a report says of text that is no message.
+    static let invalid = "The server sent an invalid message."
+
     /// `nil` for invalid text.
     init?(_ text: String) {
         guard let message = try? JSONDecoder().decode(Self.self, from: Data(text.utf8)) else { return nil }

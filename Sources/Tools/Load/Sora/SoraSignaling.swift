@@ -1,3 +1,6 @@
+import ClientEngine
+import NagareClient
+
 /// Sora's signaling in the client's role, with a WebSocket for each client. The server offers.
 final class SoraSignaling: Sendable {
     /// How long the server may take to offer.
@@ -22,12 +25,13 @@ final class SoraSignaling: Sendable {
         channel: String,
         role: SoraRequest.Role,
         at server: String? = nil
-    ) async throws(LoadError) -> (socket: SoraWebSocket, offer: SoraMessage) {
+    ) async throws(LoadError) -> (socket: ClientWebSocket, offer: SoraMessage) {
         var url = url(at: server ?? configuration.url)
         // A node redirects once to the channel's own node.
         for isRedirected in [false, true] {
-            let socket = try await SoraWebSocket.open(url, tls: configuration.tls)
-            socket.send(request(channel: channel, role: role, isRedirected: isRedirected))
+            let socket = try await open(url)
+            let request = request(channel: channel, role: role, isRedirected: isRedirected)
+            socket.send(SoraRequest.text(request))
             switch try await firstOffer(of: socket, at: url) {
             case .offer(let offer): return (socket, offer)
             case .redirect(let location) where !isRedirected: url = Self.web(location)
@@ -35,6 +39,17 @@ final class SoraSignaling: Sendable {
             }
         }
         throw .failed("The server redirects more than once.")
+    }
+
+    private func open(_ url: String) async throws(LoadError) -> ClientWebSocket {
+        do throws(ClientWebSocketError) {
+            return try await ClientWebSocket.open(url, tls: configuration.tls)
+        } catch {
+            switch error {
+            case .invalidURL(let sentence): throw .usage(sentence)
+            case .failed(let sentence): throw .failed(sentence)
+            }
+        }
     }
 
     private func request(channel: String, role: SoraRequest.Role, isRedirected: Bool) -> SoraRequest.Connect {
@@ -54,7 +69,7 @@ final class SoraSignaling: Sendable {
         case redirect(String)
     }
 
-    private func firstOffer(of socket: SoraWebSocket, at url: String) async throws(LoadError) -> First {
+    private func firstOffer(of socket: ClientWebSocket, at url: String) async throws(LoadError) -> First {
         let limit = Task {
             guard (try? await Task.sleep(for: Self.offerTimeout)) != nil else { return }
             socket.abandon()
@@ -62,13 +77,17 @@ final class SoraSignaling: Sendable {
         defer { limit.cancel() }
         for await event in socket.events {
             switch event {
-            case .message(let message):
+            case .text(let text):
+                guard let message = SoraMessage(text) else {
+                    socket.abandon()
+                    throw .failed("\(url) made no offer. \(SoraMessage.invalid)")
+                }
                 if message.type == "offer", message.sdp != nil { return .offer(message) }
                 if message.type == "redirect", let location = message.location {
                     socket.close()
                     return .redirect(location)
                 }
-            case .closed(let how): throw .failed("\(url) made no offer. \(how)")
+            case .ended(let end): throw .failed("\(url) made no offer. \(end.sentence)")
             }
         }
         throw .failed("\(url) made no offer.")
@@ -81,8 +100,8 @@ final class SoraSignaling: Sendable {
 
     /// Sends `disconnect` and waits for the server's close.
     /// - Parameter reader: the task that reads the socket's events, if any.
-    func end(_ socket: SoraWebSocket, reader: Task<Void, Never>?) async {
-        socket.send(SoraRequest.Disconnect())
+    func end(_ socket: ClientWebSocket, reader: Task<Void, Never>?) async {
+        socket.send(SoraRequest.text(SoraRequest.Disconnect()))
         let limit = Task {
             guard (try? await Task.sleep(for: Self.closeTimeout)) != nil else { return }
             socket.abandon()
@@ -90,7 +109,7 @@ final class SoraSignaling: Sendable {
         if let reader {
             await reader.value
         } else {
-            for await event in socket.events { if case .closed = event { break } }
+            for await event in socket.events { if case .ended = event { break } }
         }
         limit.cancel()
     }

@@ -1,18 +1,13 @@
-internal import Foundation
+package import Foundation
 internal import NIOCore
 internal import NIOHTTP1
 internal import NIOPosix
-internal import NIOSSL
+package import NIOSSL
 internal import NIOWebSocket
+package import NagareClient
 
-/// The WebSocket of one client of Sora's signaling.
-final class SoraWebSocket: Sendable {
-    /// Events in order; the close is the last.
-    enum Event: Sendable, Equatable {
-        case message(SoraMessage)
-        /// The close code with its reason, or the error.
-        case closed(String)
-    }
+/// The WebSocket of one client of Sora's signaling, over NIO.
+package final class ClientWebSocket: SignalingSocket {
     private enum Outgoing: Sendable {
         case text(String)
         case close
@@ -23,20 +18,23 @@ final class SoraWebSocket: Sendable {
     private static let connectTimeout = TimeAmount.seconds(10)
 
     /// For one reader at a time.
-    let events: AsyncStream<Event>
-    private let sink: AsyncStream<Event>.Continuation
+    package let events: AsyncStream<SignalingSocketEvent>
+    private let sink: AsyncStream<SignalingSocketEvent>.Continuation
     private let outgoing: AsyncStream<Outgoing>.Continuation
     private let channel: any Channel
 
     /// Opens a WebSocket.
     /// - Parameters:
-    ///   - url: the WebSocket's URL with scheme `http` or `https`.
-    ///   - tls: of a URL with `https`.
-    static func open(_ url: String, tls: TLSConfiguration) async throws(LoadError) -> SoraWebSocket {
+    ///   - url: the WebSocket's URL with scheme `ws` or `http`, `wss` or `https`.
+    ///   - tls: of a URL with `wss` or `https`.
+    package static func open(
+        _ url: String,
+        tls: TLSConfiguration = .makeClientConfiguration()
+    ) async throws(ClientWebSocketError) -> ClientWebSocket {
         guard let parts = URLComponents(string: url), let host = parts.host, let scheme = parts.scheme else {
-            throw .usage("\(url) is not a URL.")
+            throw .invalidURL("\(url) is not a URL.")
         }
-        let isSecure = scheme == "https"
+        let isSecure = scheme == "https" || scheme == "wss"
         let name = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         do {
             let context = isSecure ? try NIOSSLContext(configuration: tls) : nil
@@ -54,13 +52,15 @@ final class SoraWebSocket: Sendable {
                     }
                 }
             guard let socket = try await upgrade.get() else {
-                throw LoadError.failed("\(url) does not speak WebSocket; check the URL and the signaling path.")
+                throw ClientWebSocketError.failed(
+                    "\(url) does not speak WebSocket; check the URL and the signaling path."
+                )
             }
-            return SoraWebSocket(socket)
-        } catch let error as LoadError {
+            return ClientWebSocket(socket)
+        } catch let error as ClientWebSocketError {
             throw error
         } catch {
-            throw .failed("\(url) cannot be reached: \(WebSignaling.message(for: error)).")
+            throw .failed("\(url) cannot be reached: \(NetworkErrorMessage.message(for: error)).")
         }
     }
 
@@ -108,25 +108,24 @@ final class SoraWebSocket: Sendable {
     }
 
     private init(_ socket: Socket) {
-        (events, sink) = AsyncStream.makeStream(of: Event.self)
+        (events, sink) = AsyncStream.makeStream(of: SignalingSocketEvent.self)
         let (texts, outgoing) = AsyncStream.makeStream(of: Outgoing.self)
         self.outgoing = outgoing
         channel = socket.channel
         Task { [sink] in
             let end = await Self.run(socket, texts, outgoing, into: sink)
-            sink.yield(.closed(end))
+            sink.yield(.ended(end))
             sink.finish()
         }
     }
 
-    /// Sends a message. Does nothing after the close.
-    func send(_ message: some Encodable) { outgoing.yield(.text(SoraRequest.text(message))) }
+    package func send(_ text: String) { outgoing.yield(.text(text)) }
 
     /// Sends a close frame. The server's close ends the socket.
-    func close() { outgoing.yield(.close) }
+    package func close() { outgoing.yield(.close) }
 
     /// Closes the TCP connection immediately.
-    func abandon() { channel.close(promise: nil) }
+    package func abandon() { channel.close(promise: nil) }
 
     /// Reads and writes frames until the socket's end.
     /// - Returns: the reason of the end.
@@ -134,23 +133,23 @@ final class SoraWebSocket: Sendable {
         _ socket: Socket,
         _ texts: AsyncStream<Outgoing>,
         _ outgoing: AsyncStream<Outgoing>.Continuation,
-        into sink: AsyncStream<Event>.Continuation
-    ) async -> String {
+        into sink: AsyncStream<SignalingSocketEvent>.Continuation
+    ) async -> SignalingSocketEnd {
         do {
             return try await socket.executeThenClose { inbound, outbound in
                 async let written: Void = write(texts, to: outbound)
-                let end: String
+                let end: SignalingSocketEnd
                 do {
                     end = try await read(inbound, outbound, into: sink)
                 } catch {
-                    end = "The connection was lost: \(WebSignaling.message(for: error))."
+                    end = .lost(NetworkErrorMessage.message(for: error))
                 }
                 outgoing.finish()
                 _ = try? await written
                 return end
             }
         } catch {
-            return "The connection was lost: \(WebSignaling.message(for: error))."
+            return .lost(NetworkErrorMessage.message(for: error))
         }
     }
 
@@ -169,27 +168,24 @@ final class SoraWebSocket: Sendable {
     private static func read(
         _ inbound: NIOAsyncChannelInboundStream<WebSocketFrame>,
         _ outbound: NIOAsyncChannelOutboundWriter<WebSocketFrame>,
-        into sink: AsyncStream<Event>.Continuation
-    ) async throws -> String {
+        into sink: AsyncStream<SignalingSocketEvent>.Continuation
+    ) async throws -> SignalingSocketEnd {
         for try await frame in inbound {
             var data = frame.unmaskedData
             switch frame.opcode {
             case .text:
-                guard let message = SoraMessage(String(buffer: data)) else {
-                    return "The server sent an invalid message."
-                }
-                sink.yield(.message(message))
+                sink.yield(.text(String(buffer: data)))
             case .ping: try await outbound.write(Self.frame(.pong, data))
             case .connectionClose:
                 let code = data.readInteger(as: UInt16.self)
                 let reason = String(buffer: data)
                 try? await outbound.write(closing(code ?? 1_000))
-                return "The server closed with \(code.map { "\($0)" } ?? "no code")"
-                    + (reason.isEmpty ? "." : " \(reason.prefix(200)).")
+                // 1005 stands for a close frame without a code (RFC 6455 §7.4.1).
+                return .closed(code: Int(code ?? 1_005), reason: String(reason.prefix(200)))
             default: break
             }
         }
-        return "The server closed the connection without a close frame."
+        return .lost("the server closed it without a close frame")
     }
 
     private static func frame(_ opcode: WebSocketOpcode, _ data: ByteBuffer) -> WebSocketFrame {
@@ -200,5 +196,40 @@ final class SoraWebSocket: Sendable {
         var data = ByteBuffer()
         data.writeInteger(code)
         return frame(.connectionClose, data)
+    }
+}
+
+/// Why a WebSocket could not be opened, as a sentence.
+package enum ClientWebSocketError: Error, Equatable, CustomStringConvertible {
+    case invalidURL(String)
+    case failed(String)
+
+    package var description: String {
+        switch self {
+        case .invalidURL(let sentence), .failed(let sentence): sentence
+        }
+    }
+}
+
+extension SignalingSocketEnd {
+    /// A sentence for people.
+    package var sentence: String {
+        switch self {
+        case .closed(1_005, let reason): "The server closed with no code" + (reason.isEmpty ? "." : " \(reason).")
+        case .closed(let code, let reason): "The server closed with \(code)" + (reason.isEmpty ? "." : " \(reason).")
+        case .lost(let why): "The connection was lost: \(why)."
+        }
+    }
+}
+
+/// Opens WebSockets over NIO, for a ``ChannelClient``.
+package struct NIOSignaling: SignalingTransport {
+    private let tls: TLSConfiguration
+
+    /// - Parameter tls: of nodes with `wss`.
+    package init(tls: TLSConfiguration = .makeClientConfiguration()) { self.tls = tls }
+
+    package func connect(to url: URL) async throws -> any SignalingSocket {
+        try await ClientWebSocket.open(url.absoluteString, tls: tls)
     }
 }
