@@ -478,10 +478,10 @@ let package = Package(
         tests(
             "NagareTests",
             [
-                "nagare", "Access", "Cluster", "EventLoop", "Forwarding", "History", "Impairment", "ImpairmentProxy",
-                "JSON", "Media", "MediaTypes", "Metrics", "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora",
-                "Ayame", "NodeLog", "Operators", "RoomTestSupport", "Signaling", "TestSupport", "Telemetry",
-                "ToolCommands", "Base", "Wire",
+                "nagare", "Access", "Client", "ClientEngine", "Cluster", "EventLoop", "Forwarding", "History",
+                "Impairment", "ImpairmentProxy", "JSON", "Media", "MediaTypes", "Metrics", "NagareClient",
+                "ChannelTypes", "Room", "SRTP", "Web", "Webhooks", "Sora", "Ayame", "NodeLog", "Operators",
+                "RoomTestSupport", "Signaling", "TestSupport", "Telemetry", "ToolCommands", "Base", "Wire",
                 .product(name: "ArgumentParser", package: "swift-argument-parser"),
                 .product(name: "Logging", package: "swift-log"),
             ]
