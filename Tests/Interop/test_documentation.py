@@ -184,6 +184,23 @@ def test_the_api_description_names_only_parts_that_it_has() -> None:
     assert len(operations) > 5 and len(set(identifiers)) == len(identifiers)
 
 
+@pytest.mark.static
+def test_the_swift_code_of_the_guide_for_apps_parses(tmp_path: Path) -> None:
+    """The adapter needs a library of Apple's platforms, so only its syntax and format can be checked here."""
+    article = REPOSITORY / "Sources/NagareClient/NagareClient.docc/SwiftClient.md"
+    blocks = re.findall(r"```swift\n(.*?)```", article.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 2 and "MediaEngine" in blocks[1]
+    configuration = str(REPOSITORY / ".swift-format")
+    for block in blocks:
+        (file := tmp_path / "Block.swift").write_text(block)
+        for command in (
+            ["swiftc", "-frontend", "-parse", "-swift-version", "6"],
+            ["swift", "format", "lint", "--strict", "--configuration", configuration],
+        ):
+            done = subprocess.run([*command, file], capture_output=True, text=True, timeout=60, check=False)
+            assert done.returncode == 0, done.stderr
+
+
 # ---- References that are written by hand ----
 
 
