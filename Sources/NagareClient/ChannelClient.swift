@@ -67,6 +67,7 @@ public actor ChannelClient {
             socket.socket?.close()
             socket.reader.cancel()
         }
+        for case let connection? in media.values.map(\.connection) { Task { await connection.close() } }
     }
 
     private var now: Duration { ContinuousClock.now - start }
@@ -82,7 +83,11 @@ public actor ChannelClient {
         var options = options
         if let token { options.token = token }
         let parameters = try options.checked()
-        var machine = ChannelMachine(parameters, random: { Double.random(in: 0...1) })
+        var machine = ChannelMachine(
+            parameters,
+            after: machine?.lastNumber ?? 0,
+            random: { Double.random(in: 0...1) }
+        )
         machine.join(at: now)
         self.machine = machine
         let result = await withCheckedContinuation { continuation in

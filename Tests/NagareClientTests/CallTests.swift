@@ -209,6 +209,13 @@ import Testing
         let end = rig.take()
         #expect(end.contains(.stopMedia(.screen)) && end.sent == [.disconnect])
         #expect(rig.machine.nextDeadline == nil, "nothing of it is left")
+        // The first screen's connection may still close.
+        let (socket, number) = (try #require(rig.sockets[.screen]), rig.machine.lastNumber)
+        try rig.machine.publish(.screen, at: rig.now)
+        _ = rig.take()
+        #expect(try #require(rig.sockets[.screen]).number > socket.number)
+        let later = ChannelMachine(Rig.parameters(), after: number, random: { 0.5 })
+        #expect(later.lastNumber == number)
     }
 
     @Test func `a refused screen is a failure of its own`() throws {

@@ -49,6 +49,7 @@ struct ChannelMachine: Sendable {
     private var main: MemberConnection
     private var screen: MemberConnection?
     private let random: @Sendable () -> Double
+    private var lastScreenNumber: Int
     private var startedAt = Duration.zero
     /// When the connection was lost that the present try replaces.
     private var lostAt: Duration?
@@ -67,9 +68,12 @@ struct ChannelMachine: Sendable {
     private var subscriptions: [Subscription] = []
     private var actions: [Action] = []
 
-    /// - Parameter random: draws from 0…1.
-    init(_ parameters: JoinParameters, random: @escaping @Sendable () -> Double) {
+    /// - Parameters:
+    ///   - number: the highest of an earlier machine of the same driver.
+    ///   - random: draws from 0…1.
+    init(_ parameters: JoinParameters, after number: Int = 0, random: @escaping @Sendable () -> Double) {
         self.parameters = parameters
+        lastScreenNumber = number
         self.random = random
         token = parameters.accessToken
         role = parameters.role
@@ -79,6 +83,7 @@ struct ChannelMachine: Sendable {
             .main,
             connect: parameters.connect,
             nodes: NodeList(parameters.urls),
+            after: number,
             random: random
         )
         if parameters.subscribes.count == 1, let kind = parameters.subscribes.first {
@@ -95,6 +100,8 @@ struct ChannelMachine: Sendable {
     var isOver: Bool { if case .over = phase { true } else { false } }
     /// Whether the client has begun to join.
     var isInitial: Bool { if case .initial = phase { true } else { false } }
+    /// The highest number of a session or WebSocket.
+    var lastNumber: Int { max(main.lastNumber, screen?.lastNumber ?? 0, lastScreenNumber) }
     var connectionID: String? { main.session?.connectionID }
 
     // MARK: Joining and leaving
@@ -225,6 +232,7 @@ struct ChannelMachine: Sendable {
             case .command(let command): add(.connection(command))
             case .report(.retries(let url)): screen?.nodes.use(url)
             case .report(.ended(let failure)):
+                lastScreenNumber = connection.lastNumber
                 screen = nil
                 if published.remove(.screen) != nil { add(.stopMedia(.screen)) }
                 guard failure != .left, failure.bye == nil else { continue }
@@ -393,7 +401,13 @@ struct ChannelMachine: Sendable {
         guard published.insert(media).inserted else { return }
         add(.startMedia(media))
         if media == .screen, parameters.source == .camera {
-            var connection = MemberConnection(.screen, connect: screenConnect, nodes: main.nodes, random: random)
+            var connection = MemberConnection(
+                .screen,
+                connect: screenConnect,
+                nodes: main.nodes,
+                after: lastScreenNumber,
+                random: random
+            )
             connection.start(at: now)
             screen = connection
             drainScreen(at: now)

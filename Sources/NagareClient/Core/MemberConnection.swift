@@ -72,12 +72,22 @@ struct MemberConnection: Sendable {
     private var wasJoined = false
     private var attempt = 0
     private var resumeToken: String?
-    private var sessionCount = 0
-    private var socketCount = 0
+    private var sessionCount: Int
+    private var socketCount: Int
     private var outputs: [Output] = []
 
-    /// - Parameter random: draws from 0…1.
-    init(_ slot: Slot, connect: ConnectMessage, nodes: NodeList, random: @escaping @Sendable () -> Double) {
+    /// - Parameters:
+    ///   - number: sessions and WebSockets are numbered from here, because those of an earlier connection may still close.
+    ///   - random: draws from 0…1.
+    init(
+        _ slot: Slot,
+        connect: ConnectMessage,
+        nodes: NodeList,
+        after number: Int,
+        random: @escaping @Sendable () -> Double
+    ) {
+        sessionCount = number
+        socketCount = number
         self.slot = slot
         self.connect = connect
         self.nodes = nodes
@@ -92,6 +102,8 @@ struct MemberConnection: Sendable {
     var session: SignalingSession? {
         if case .active(let session) = state { session } else { nil }
     }
+    /// The highest number in use.
+    var lastNumber: Int { max(sessionCount, socketCount) }
     var isJoined: Bool { session?.phase == .joined }
 
     // MARK: Beginning and end
