@@ -42,12 +42,13 @@ def open_builtin(open_page: Callable[..., ChromiumPage], node: Node) -> OpenBuil
 class Signaling:
     """Sits between a page and the node: adds to what the node says, and answers what moderators request.
 
-    `joined` are members of `channel.joined`; `requests` has what the page requested of the named methods.
+    `history` is the chat of before; `joined` are members of `channel.joined`; `requests` has what the page requested of the named methods.
     """
 
     METHODS = ("raiseHand", "muteOthers", "removeUser")
 
-    def __init__(self, page: BuiltInPage, **joined: Any) -> None:
+    def __init__(self, page: BuiltInPage, history: list[dict[str, Any]] | None = None, **joined: Any) -> None:
+        self.history = history
         self.joined = joined
         self.requests: list[list[Any]] = []
         self.user = ""
@@ -68,6 +69,8 @@ class Signaling:
                 self.user = message["user_id"]
                 text = json.dumps({**message, **self.joined})
             socket.send(text)
+            if message.get("event_type") == "channel.joined" and self.history is not None:
+                self.notify("chat.history", messages=self.history)
 
         def to_node(text: str) -> None:
             message = json.loads(text)
@@ -230,7 +233,7 @@ def test_two_people_fill_the_window_and_the_own_picture_is_small(
     add_members(other, channel, "Somebody with a name that is longer than any picture is wide, and a little longer")
     page.sees(1)
     (user,) = page.evaluate("window.nagare.channel.users.map((one) => one.id)")
-    signaling.notify("hand.changed", user_id=user, name="x", raised=True)
+    signaling.notify("hand.changed", user_id=user, display_name="x", raised=True)
     wait_until(lambda: page.evaluate("document.querySelector('.tile:not(.own) .mark-hand').hidden === false"), "the hand", 3)
     size = (
         "((selector) => { const { width, height } = document.querySelector(selector).getBoundingClientRect();"
@@ -404,7 +407,7 @@ def test_the_audience_asks_to_speak_and_a_host_lets_it_in(open_builtin: OpenBuil
     wait_until(lambda: below.requests == [["raiseHand", {"raised": True}]], "the request", 3, lambda: below.requests)
     wait_until(lambda: guest.text("#hand") == "Stop asking", "the other label", 3)
 
-    above.notify("hand.changed", user_id=below.user, name="Otto", raised=True)
+    above.notify("hand.changed", user_id=below.user, display_name="Otto", raised=True)
     notice(host, "Otto asks to speak.")
     assert host.text("#hands-count") == "1"
     assert violations(host.tab) == []
@@ -415,7 +418,7 @@ def test_the_audience_asks_to_speak_and_a_host_lets_it_in(open_builtin: OpenBuil
     host.tab.screenshot(path=artifacts / "people.png")
     host.click("[data-action=let-in]")
     wait_until(lambda: above.requests == [["setRole", {"user_id": below.user, "role": "host"}]], "the request", 3)
-    above.notify("hand.changed", user_id=below.user, name="Otto", raised=False)
+    above.notify("hand.changed", user_id=below.user, display_name="Otto", raised=False)
     wait_until(lambda: host.evaluate(row) == ["Hanako (you)"], "the end of the hand", 3)
     assert host.text("#hands-count") == ""
 
@@ -454,7 +457,7 @@ def test_a_moderator_mutes_moves_and_removes(open_builtin: OpenBuiltIn, channel:
     wait_until(lambda: signaling.requests == expected, "the requests", 5, describe=lambda: signaling.requests)
     # The list keeps the focus where it is while it changes.
     host.tab.focus(button("camera"))
-    signaling.notify("hand.changed", user_id="otto", name="Otto", raised=True)
+    signaling.notify("hand.changed", user_id="otto", display_name="Otto", raised=True)
     wait_until(lambda: host.evaluate("document.querySelector('[data-key=otto].asks') !== null"), "the hand", 3)
     assert host.evaluate("document.activeElement.dataset.action") == "camera"
     # A refusal is a sentence.
@@ -490,8 +493,8 @@ def test_who_is_muted_or_removed_is_told_by_whom(open_builtin: OpenBuiltIn, chan
 
 def test_the_module_tells_of_hands_and_moderators(open_builtin: OpenBuiltIn, channel: str) -> None:
     page = open_builtin()
-    signaling = Signaling(page, moderator=True, hands=[{"user_id": "zoe", "name": "Zoe"}], history=[
-        {"user_id": "zoe", "name": "Zoe", "text": "early", "sent_at": 1_700_000_000}
+    signaling = Signaling(page, moderator=True, hands=[{"user_id": "zoe", "display_name": "Zoe"}], history=[
+        {"user_id": "zoe", "display_name": "Zoe", "text": "early", "sent_at": 1_700_000_000}
     ])  # fmt: skip
     page.page.goto(f"{page.page.origin}/nagare.d.ts")
     page.evaluate(
@@ -503,13 +506,14 @@ def test_the_module_tells_of_hands_and_moderators(open_builtin: OpenBuiltIn, cha
     )
     seen = lambda: page.evaluate("window.seen")
     history = [{"user": "zoe", "name": "Zoe", "text": "early", "sentAt": 1_700_000_000}]
-    assert seen() == [["handChanged", ["zoe", True]], ["history", history], ["joined", ["", ""]]]
+    wait_until(lambda: len(seen()) == 3, "the history", 3, describe=seen)
+    assert seen() == [["handChanged", ["zoe", True]], ["joined", ["", ""]], ["history", history]]
     facts = "[window.channel.isModerator, window.channel.handIsRaised, [...window.channel.hands]]"
     assert page.evaluate(facts) == [True, False, [["zoe", "Zoe"]]]
     page.evaluate("window.channel.raiseHand()")
     # The node's event after the answer tells nothing new.
-    signaling.notify("hand.changed", user_id="hanako", name="Hanako", raised=True)
-    signaling.notify("hand.changed", user_id="zoe", name="Zoe", raised=False)
+    signaling.notify("hand.changed", user_id="hanako", display_name="Hanako", raised=True)
+    signaling.notify("hand.changed", user_id="zoe", display_name="Zoe", raised=False)
     wait_until(lambda: len(seen()) == 5, "the events", 3, describe=seen)
     assert seen()[3:] == [["handChanged", ["hanako", True]], ["handChanged", ["zoe", False]]]
     assert page.evaluate(facts) == [True, True, [["hanako", "Hanako"]]]
@@ -526,11 +530,6 @@ def test_the_module_tells_of_hands_and_moderators(open_builtin: OpenBuiltIn, cha
     assert page.evaluate(reason) == "NOT-A-MODERATOR"
 
 
-# Remove this line once the node has moderators, hands and the history of the chat (`raiseHand`, `muteOthers`, `removeUser`).
-needs_moderation = pytest.mark.skip(reason="the node has no moderators yet")
-
-
-@needs_moderation
 def test_a_broadcast_from_the_question_to_the_removal(open_builtin: OpenBuiltIn, channel: str) -> None:
     """Without access control every host is a moderator."""
     host, guest, third = (open_builtin() for _ in range(3))
@@ -574,7 +573,6 @@ def test_a_broadcast_from_the_question_to_the_removal(open_builtin: OpenBuiltIn,
 CHAT_HISTORY = ("--chat-history", "50")
 
 
-@needs_moderation
 def test_the_node_keeps_the_chat_for_those_who_join_late(
     open_builtin: OpenBuiltIn, own_node: Callable[..., Node], channel: str
 ) -> None:
@@ -628,12 +626,12 @@ def test_who_joins_late_reads_what_was_written_before(open_builtin: OpenBuiltIn,
     page = open_builtin()
     now = int(time.time())
     history = [
-        {"user_id": "ann", "name": "Ann", "text": "Yesterday", "sent_at": now - 86_400},
-        {"user_id": "ben", "name": "", "text": "<b>Hello</b>", "sent_at": now - 60},
+        {"user_id": "ann", "display_name": "Ann", "text": "Yesterday", "sent_at": now - 86_400},
+        {"user_id": "ben", "display_name": "", "text": "<b>Hello</b>", "sent_at": now - 60},
     ]
     signaling = Signaling(page, history=history)
     joined(page, channel, name="Hanako")
-    assert page.text("#chat-count") == "2"
+    wait_until(lambda: page.text("#chat-count") == "2", "the count", 5)
     page.click("#chat")
     expected = [["Ann", "Yesterday"], ["ben", "<b>Hello</b>"]]
     wait_until(lambda: page.evaluate(CHAT) == expected, "the history", 5, describe=lambda: page.evaluate(CHAT))
@@ -645,8 +643,8 @@ def test_who_joins_late_reads_what_was_written_before(open_builtin: OpenBuiltIn,
     wait_until(lambda: page.evaluate(CHAT) == expected, "the own message", 5)
     # After a lost connection only what was missed is new.
     history += [
-        {"user_id": signaling.user, "name": "Hanako", "text": "Mine", "sent_at": int(time.time())},
-        {"user_id": "ann", "name": "Ann", "text": "Missed", "sent_at": int(time.time())},
+        {"user_id": signaling.user, "display_name": "Hanako", "text": "Mine", "sent_at": int(time.time())},
+        {"user_id": "ann", "display_name": "Ann", "text": "Missed", "sent_at": int(time.time())},
     ]
     signaling.socket.close(code=3000, reason="")
     expected.append(["Ann", "Missed"])

@@ -13,7 +13,7 @@ import { User, UserList } from './nagare-users.js';
 const extensionMilliseconds = 300;
 
 const idOf = (user) => user?.id ?? user;
-const earlierMessage = ({ user_id: user, name = '', text, sent_at: sentAt }) => ({ user, name, text, sentAt });
+const earlierMessage = ({ user_id: user, display_name: name = '', text, sent_at: sentAt }) => ({ user, name, text, sentAt });
 
 /** One user's place in a channel. Events are `CustomEvent`s with their members in `detail`. */
 export class Channel extends EventTarget {
@@ -171,9 +171,8 @@ export class Channel extends EventTarget {
     this.#others.joined(message.users ?? []);
     if (message.role && message.role !== this.role && this.profile === 'interactive') this.#becomeRole(message.role, 'self');
     // The server may have forgotten the own hand with the connection.
-    const own = this.handIsRaised ? [{ user_id: this.user, name: this.displayName }] : [];
+    const own = this.handIsRaised ? [{ user_id: this.user, display_name: this.displayName }] : [];
     this.#keepHands([...message.hands ?? [], ...own]);
-    if (message.history) this.#emit('history', { messages: message.history.map(earlierMessage) });
     this.#joined();
     if (own.length) this.raiseHand().catch(() => this.#handChanged({ user_id: this.user, raised: false }));
   }
@@ -273,7 +272,7 @@ export class Channel extends EventTarget {
   async #becomeRole(role, by) {
     if (role === this.role) return;
     this.role = role;
-    this.#handChanged({ user_id: this.user, name: this.displayName, raised: false });
+    this.#handChanged({ user_id: this.user, display_name: this.displayName, raised: false });
     this.#emit('roleChanged', { role, by });
     this.#listHands().catch(() => {});
     if (role === 'audience') {
@@ -287,10 +286,10 @@ export class Channel extends EventTarget {
   /** Raises the hand, or lowers it: hosts and moderators are told. The server lowers it when the role changes. */
   async raiseHand(raised = true) {
     await this.#request('raiseHand', { raised }, 'This server knows no raised hands.');
-    this.#handChanged({ user_id: this.user, name: this.displayName, raised });
+    this.#handChanged({ user_id: this.user, display_name: this.displayName, raised });
   }
 
-  #handChanged({ user_id: user, name = '', raised }) {
+  #handChanged({ user_id: user, display_name: name = '', raised }) {
     if (this.hands.has(user) === raised) return;
     if (raised) this.hands.set(user, name);
     else this.hands.delete(user);
@@ -306,7 +305,7 @@ export class Channel extends EventTarget {
   /** Takes over the list of raised hands. */
   #keepHands(hands) {
     const listed = new Set(hands.map((one) => one.user_id));
-    for (const [user, name] of this.hands) if (!listed.has(user)) this.#handChanged({ user_id: user, name, raised: false });
+    for (const [user, name] of this.hands) if (!listed.has(user)) this.#handChanged({ user_id: user, display_name: name, raised: false });
     for (const one of hands) this.#handChanged({ ...one, raised: true });
   }
 
@@ -381,13 +380,14 @@ export class Channel extends EventTarget {
     'user.online': (message) => this.#others.online(message),
     'user.offline': ({ user_id: id, reason }) => {
       this.#others.offline(id, reason);
-      this.#handChanged({ user_id: id, name: this.hands.get(id), raised: false });
+      this.#handChanged({ user_id: id, display_name: this.hands.get(id), raised: false });
     },
     'user.interrupted': ({ user_id: id }) => this.#others.interrupt(id, true),
     'user.resumed': ({ user_id: id }) => this.#others.interrupt(id, false),
     'track.changed': (message) => this.#others.trackChanged(message),
     'role.changed': ({ role, by }) => { this.#becomeRole(role, by); },
     'hand.changed': (message) => this.#handChanged(message),
+    'chat.history': ({ messages }) => this.#emit('history', { messages: messages.map(earlierMessage) }),
     'muted': ({ kind, muted, by }) => {
       this.#emit('muted', { kind, muted, by });
       if (muted) this.mute(kind, true).catch(() => {});

@@ -120,7 +120,7 @@ export interface ChannelEvents {
   muted: { kind: Kind; muted: boolean; by: 'operator' | 'moderator' };
   /** Hosts and moderators are told of all, others of their own. `user` may be one of the audience, who is in no list. */
   handChanged: { user: string; name: string; raised: boolean };
-  /** What was written with the label `#chat` before, oldest first, where the node keeps it; comes before `joined`. */
+  /** What was written with the label `#chat` before, oldest first, where the node keeps it. */
   history: { messages: EarlierMessage[] };
   codecUnsupported: { kind: Kind; codec: string; connection: RemoteConnection | null; text: string };
   error: { error: NagareError };
