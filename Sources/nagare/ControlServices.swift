@@ -17,6 +17,7 @@ struct ControlServices: Sendable {
     let authorizer: ReplaceableAuthorizer
     let client: WebhookClient
     let webhooks: Webhooks
+    let statisticsWebhook: StatisticsWebhook
     /// Of the operators' API. It has a client of its own, without the credentials of the webhooks' servers.
     let subscriptions: EventSubscriptions
     private let subscriptionClient: WebhookClient
@@ -26,7 +27,7 @@ struct ControlServices: Sendable {
     private let keySetClient: KeySetClient
     let counters = WebhookCounters()
     let statistics = SignalingStatistics()
-    let clientStatistics = ClientStatistics()
+    let clientStatistics: ClientStatistics
     /// The connections of the last hours; `nil` where they are not kept.
     let history: ConnectionHistory?
     /// `nil` without a collector.
@@ -82,6 +83,17 @@ struct ControlServices: Sendable {
         settings.signer = access.webhookSigner
         client = WebhookClient(settings, trusting: webhookAuthorities)
         webhooks = Webhooks(settings, client: client, node: node, counters: counters, logger: logger)
+        let statisticsWebhook = StatisticsWebhook(
+            settings,
+            client: client,
+            node: node,
+            counters: counters,
+            logger: logger
+        )
+        self.statisticsWebhook = statisticsWebhook
+        clientStatistics = ClientStatistics {
+            statisticsWebhook.take(StatisticsWebhook.Report($0, of: $1, in: $2, unixNanoseconds: $3))
+        }
         subscriptionClient = WebhookClient(settings.forSubscriptions, trusting: webhookAuthorities)
         subscriptions = EventSubscriptions(client: subscriptionClient, counters: counters, logger: logger) {
             records?.tell(subscription: $1, of: $0)
@@ -115,6 +127,7 @@ struct ControlServices: Sendable {
         client.change(settings)
         subscriptionClient.change(settings.forSubscriptions)
         await webhooks.setURLs(event: settings.eventURL, session: settings.sessionURL)
+        await statisticsWebhook.setURL(settings.statisticsURL)
         let previous = self.access.current.keys.remote
         self.access.current = access
         authorizer.replace(with: makeAuthorizer(configuration, access))
@@ -236,6 +249,13 @@ struct ControlServices: Sendable {
 
     /// The metrics of signaling and webhooks.
     func snapshot() async -> SignalingSnapshot {
-        await SignalingSnapshot(statistics, counters, webhooks, subscriptions, time: Date().timeIntervalSince1970)
+        await SignalingSnapshot(
+            statistics,
+            counters,
+            webhooks,
+            statisticsWebhook,
+            subscriptions,
+            time: Date().timeIntervalSince1970
+        )
     }
 }

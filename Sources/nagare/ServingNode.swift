@@ -129,7 +129,10 @@ struct ServingNode: Sendable {
         var group: [any Service] = [adminServer(api, quiet), watch, MemoryRelease()]
         if let cluster { group.append(clusterService(cluster, api, server)) }
         group +=
-            [services.subscriptions, WebhooksService(services.webhooks, directory), services.reports] as [any Service]
+            [
+                services.subscriptions, StatisticsWebhookService(services.statisticsWebhook, directory),
+                WebhooksService(services.webhooks, directory), services.reports,
+            ] as [any Service]
         if let traces = services.traces { group.append(traces) }
         if let history = services.history {
             group.append(HistorySampler(history: history, directory: directory, clients: services.clientStatistics))

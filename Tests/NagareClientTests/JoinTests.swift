@@ -112,7 +112,7 @@ import Testing
     @Test(arguments: [
         (4490, "AUTHENTICATION-FAILURE", 0x0201_0205), (4490, "0x02010201 The app does not exist", 0x0201_0201),
         (4490, "33620482: the app is disabled", 0x0201_0202), (4490, "CHANNEL-PROFILE-MISMATCH", 0x0201_0903),
-        (4490, "CHANNEL-OF-OTHER-APP", 0x0201_0203), (4490, "STREAM-BLOCKED", 0x3002_0903),
+        (4490, "CHANNEL-OF-OTHER-APP", 0x0201_0203), (4490, "STREAM-BLOCKED", 0x3002_0904),
         (4490, "INVALID-MESSAGE", 0), (4490, "a custom reason", 0), (1000, "TOKEN-EXPIRED", 0x0201_0205),
     ])
     func `a refusal ends the join with its result code`(code: Int, reason: String, result: Int) {
@@ -125,6 +125,15 @@ import Testing
         #expect(rig.machine.status == .failed && rig.machine.isOver)
         #expect(actions.contains(.stopMedia(.camera)) && actions.contains(.stopMedia(.microphone)))
         #expect(rig.machine.nextDeadline == nil)
+    }
+
+    @Test func `what is wrong with a message is told behind its reason`() {
+        var rig = Rig()
+        rig.machine.join(at: rig.now)
+        rig.open()
+        rig.close(4490, #"INVALID-MESSAGE: "channel_id" is missing."#)
+        let failure = rig.take().join?.failure
+        #expect(failure?.reason == "INVALID-MESSAGE" && failure?.message == #""channel_id" is missing."#)
     }
 
     @Test(arguments: [(4490, "INTERNAL-ERROR"), (1001, "SERVER-SHUTDOWN"), (1013, "TRY-AGAIN-LATER"), (1006, "")])

@@ -222,7 +222,8 @@ import Wire
         Mistake(
             flags: ["--webhook-user", "u", "--webhook-password", "p"],
             message: "--webhook-user needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
-                + "--session-webhook-url, --ayame-auth-webhook-url or --ayame-disconnect-webhook-url."
+                + "--session-webhook-url, --stats-webhook-url, --ayame-auth-webhook-url or "
+                + "--ayame-disconnect-webhook-url."
         ),
         Mistake(
             flags: ["--auth-webhook-url", "http://a/", "--token", "t"],

@@ -33,6 +33,7 @@ import Web
                 certificates: certificates,
                 cluster: nil,
                 records: nil,
+                relays: nil,
                 logger: logger
             )
         }

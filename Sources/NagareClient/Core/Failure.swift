@@ -52,8 +52,8 @@ extension Failure {
         "KICKED": 0x0201_0105, "TOKEN-EXPIRED": 0x0201_0205, "AUTHENTICATION-FAILURE": 0x0201_0205,
         "BANNED": 0x0103_0202, "DUPLICATED-CHANNEL-ID": 0x0101_0301, "CHANNEL-PROFILE-MISMATCH": 0x0201_0903,
         "CHANNEL-OF-OTHER-APP": 0x0201_0203, "CHANNEL-EXPIRED": 0x0201_0203, "ROLE-SET-BY-OPERATOR": 0x0102_0201,
-        "PONG-TIMEOUT-ERROR": 0x0102_020C, "INTERNAL-ERROR": 0x0103_0202, "PUBLISHERS-FULL": 0x3002_0902,
-        "STREAM-BLOCKED": 0x3002_0903, "ALREADY-PUBLISHING": 0x3002_0904,
+        "PONG-TIMEOUT-ERROR": 0x0102_020C, "INTERNAL-ERROR": 0x0103_0202, "CHANNEL-FULL": 0x3002_0903,
+        "PUBLISHERS-FULL": 0x3002_0904, "STREAM-BLOCKED": 0x3002_0904, "ALREADY-PUBLISHING": 0x3002_0904,
     ]
     private static let sentences = [
         "KICKED": "An operator removed you from the channel.",
@@ -68,6 +68,7 @@ extension Failure {
             "The server did not accept the access token. Check that it is complete, for this channel, and not expired.",
         "AUTHENTICATION-INTERNAL-ERROR":
             "The server could not check the access: the service that decides on it failed.",
+        "CHANNEL-FULL": "The channel is full: it has as many members as it may have. Try again later.",
         "PUBLISHERS-FULL": "There are as many publishers as there may be. Watch, or try again later.",
         "STREAM-BLOCKED": "An operator blocked publishing to this channel.",
         "ALREADY-PUBLISHING": "This user publishes to the channel already. Stop there first.",
@@ -94,10 +95,12 @@ extension Failure {
             return
         }
         // A close frame has at most 123 bytes; another transport may be generous.
-        let reason = String(text.prefix(256))
-        let numbered = Self.numbered(reason)
+        let told = String(text.prefix(256))
+        let numbered = Self.numbered(told)
+        let (reason, detail) = Self.split(told)
         var message =
-            Self.sentences[reason] ?? "The server closed the connection: \(reason.isEmpty ? "\(code)" : reason)."
+            Self.sentences[reason] ?? detail
+            ?? "The server closed the connection: \(reason.isEmpty ? "\(code)" : reason)."
         if let given = numbered?.message, !given.isEmpty { message = given }
         if reason == "AUTHENTICATION-FAILURE", !hasToken { message = "The server asks for an access token." }
         self.init(
@@ -110,6 +113,15 @@ extension Failure {
         isFinal =
             code == Self.refusalCode
             ? !Self.passing.contains(reason) : bye != nil || isExpiry || reason == "LIFETIME-EXPIRED"
+    }
+
+    /// Behind the reason of a refused message the server says what is wrong.
+    private static func split(_ told: String) -> (reason: String, detail: String?) {
+        let isWord = { (character: Character) in character == "-" || ("A"..."Z").contains(character) }
+        guard let separator = told.firstRange(of: ": "), !told[..<separator.lowerBound].isEmpty,
+            told[..<separator.lowerBound].allSatisfy(isWord)
+        else { return (told, nil) }
+        return (String(told[..<separator.lowerBound]), String(told[separator.upperBound...]))
     }
 
     /// A result code and a sentence, as operators' services and app tokens give them.

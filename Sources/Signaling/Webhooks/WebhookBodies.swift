@@ -70,6 +70,33 @@ struct WebhookBodies: Sendable {
         return .object(codec.map { ["codec_type": .string($0.rawValue.uppercased())] } ?? [:])
     }
 
+    /// The body of what a connection's client reported.
+    /// - Parameter statistics: An array.
+    func statistics(
+        _ type: String,
+        _ statistics: JSONValue,
+        of connection: Connection,
+        unixNanoseconds: Int64
+    ) -> JSONValue {
+        var members: [String: JSONValue] = [
+            "id": .string(makeID()),
+            "type": .string(type),
+            "timestamp": .string(Timestamp.text(unixNanoseconds: unixNanoseconds)),
+            "channel_id": .string(connection.channel.value),
+            "session_id": .string(connection.session.value),
+            "client_id": .string(connection.member.clientID),
+            "bundle_id": .string(connection.member.bundleID),
+            "connection_id": .string(connection.member.id.value),
+            "role": .string(connection.member.role.rawValue),
+            "multistream": true,
+            "simulcast": .bool(connection.isSimulcast),
+            "spotlight": .bool(connection.spotlight != nil),
+            "stats": statistics,
+        ]
+        members.merge(node.members) { $1 }
+        return .object(members)
+    }
+
     /// The body of a session event.
     func session(_ type: String, _ session: ChannelSession, unixNanoseconds: Int64) -> JSONValue {
         var members: [String: JSONValue] = [

@@ -23,6 +23,8 @@ package struct WebhookConfiguration: Sendable {
     package var eventURL: String?
     /// The session webhook, which receives session events. Its answer to a new session is applied.
     package var sessionURL: String?
+    /// The statistics webhook, which receives what clients report of themselves.
+    package var statisticsURL: String?
     /// The time limit for one request, up to the last byte of the answer.
     package var timeout: Duration = .seconds(5)
     package var credentials: Credentials?
@@ -33,7 +35,9 @@ package struct WebhookConfiguration: Sendable {
     package init() {}
 
     /// Whether any webhook is configured.
-    package var isUsed: Bool { authenticationURL != nil || eventURL != nil || sessionURL != nil }
+    package var isUsed: Bool {
+        authenticationURL != nil || eventURL != nil || sessionURL != nil || statisticsURL != nil
+    }
 
     /// What applies to the servers of subscriptions too. They are others than those of the webhooks, so they do not get the
     /// credentials.

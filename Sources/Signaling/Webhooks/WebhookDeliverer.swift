@@ -40,6 +40,8 @@ actor WebhookDeliverer {
     private var url: String
     private let transport: any WebhookTransport
     private let limits: WebhookLimits
+    /// Of each request.
+    private let headers: [(String, String)]
     private let counters: WebhookCounters
     private let logger: Logger
     private let sleep: @Sendable (Duration) async -> Void
@@ -48,13 +50,14 @@ actor WebhookDeliverer {
     private var wake: AsyncStream<Void>.Continuation?
 
     /// - Parameters:
-    ///   - name: The name in logs and metrics: `event`, `session` or `subscription`.
+    ///   - name: The name in logs and metrics: `event`, `session`, `stats` or `subscription`.
     ///   - sleep: Returns after the time, or earlier when the task is cancelled.
     init(
         name: String,
         url: String,
         transport: any WebhookTransport,
         limits: WebhookLimits,
+        headers: [(String, String)] = [],
         counters: WebhookCounters,
         logger: Logger,
         sleep: @escaping @Sendable (Duration) async -> Void = { try? await Task.sleep(for: $0) }
@@ -63,6 +66,7 @@ actor WebhookDeliverer {
         self.url = url
         self.transport = transport
         self.limits = limits
+        self.headers = headers
         self.counters = counters
         self.logger = logger
         self.sleep = sleep
@@ -117,7 +121,7 @@ actor WebhookDeliverer {
         let isDelivered: Bool
         var reason = ""
         do throws(WebhookFailure) {
-            let headers = event.participant.map { [("sora-connection-id", $0.value)] } ?? []
+            let headers = headers + (event.participant.map { [("sora-connection-id", $0.value)] } ?? [])
             let answer = try await counters.timed(name) { [transport, url] () async throws(WebhookFailure) in
                 try await transport.exchange(event.body, with: url, headers: headers)
             }

@@ -421,6 +421,16 @@ extension Setting {
                 "Report every session to this server.",
                 examples: ["https://hooks.example.org/sessions"]
             )
+        case .statsWebhookURL:
+            SettingDeclaration(
+                .access,
+                .value,
+                "url",
+                "Send this server the statistics that Sora's clients report.",
+                notes:
+                    "Clients report every 30 seconds, unless their grant has user_agent_stats false. A slow server misses reports.",
+                examples: ["https://hooks.example.org/stats"]
+            )
         case .ayameAuthWebhookURL:
             SettingDeclaration(
                 .access,

@@ -40,6 +40,7 @@ enum Setting: String, CaseIterable, Sendable {
     case authWebhookURL = "auth-webhook-url"
     case eventWebhookURL = "event-webhook-url"
     case sessionWebhookURL = "session-webhook-url"
+    case statsWebhookURL = "stats-webhook-url"
     case ayameAuthWebhookURL = "ayame-auth-webhook-url"
     case ayameDisconnectWebhookURL = "ayame-disconnect-webhook-url"
     case relayMedia = "relay-media"
@@ -107,7 +108,8 @@ enum Setting: String, CaseIterable, Sendable {
         .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .token, .jwtKey, .jwks, .app, .appDisabled,
         .appProfile,
         .appToken, .urlKey, .urlValidity, .adminToken,
-        .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .webhookTimeout, .webhookUser,
+        .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .statsWebhookURL, .webhookTimeout,
+        .webhookUser,
         .webhookPassword,
         .webhookSecret, .duplicateUser, .resumeGrace, .channelLifetime, .clusterUnsignedRecords, .limit, .logLevel,
     ]

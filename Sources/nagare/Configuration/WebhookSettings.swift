@@ -9,6 +9,7 @@ struct WebhookSettings: Equatable, Sendable {
     var authenticationURL: String?
     var eventURL: String?
     var sessionURL: String?
+    var statisticsURL: String?
     var ayameAuthenticationURL: String?
     var ayameDisconnectURL: String?
     /// The path of the media of 1:1 calls.
@@ -29,6 +30,7 @@ struct WebhookSettings: Equatable, Sendable {
         authenticationURL = try reader.url(.authWebhookURL)
         eventURL = try reader.url(.eventWebhookURL)
         sessionURL = try reader.url(.sessionWebhookURL)
+        statisticsURL = try reader.url(.statsWebhookURL)
         ayameAuthenticationURL = try reader.url(.ayameAuthWebhookURL)
         ayameDisconnectURL = try reader.url(.ayameDisconnectWebhookURL)
         relayMedia = try reader.relayMedia() ?? .direct
@@ -41,12 +43,13 @@ struct WebhookSettings: Equatable, Sendable {
             throw .usage("Set both --webhook-user and --webhook-password, or neither.")
         }
         if user?.contains(":") == true { throw .usage("--webhook-user must not contain a colon.") }
-        let isUsed = authenticationURL != nil || eventURL != nil || sessionURL != nil || isUsedByAyame
+        let isUsed = [authenticationURL, eventURL, sessionURL, statisticsURL].contains { $0 != nil } || isUsedByAyame
         // The secret and the certificates serve subscriptions of the operators' API as well.
         guard user == nil || isUsed else {
             throw .usage(
                 "--webhook-user needs the URL of a webhook: --auth-webhook-url, --event-webhook-url, "
-                    + "--session-webhook-url, --ayame-auth-webhook-url or --ayame-disconnect-webhook-url."
+                    + "--session-webhook-url, --stats-webhook-url, --ayame-auth-webhook-url or "
+                    + "--ayame-disconnect-webhook-url."
             )
         }
     }
@@ -69,6 +72,7 @@ struct WebhookSettings: Equatable, Sendable {
         configuration.authenticationURL = authenticationURL
         configuration.eventURL = eventURL
         configuration.sessionURL = sessionURL
+        configuration.statisticsURL = statisticsURL
         configuration.timeout = .seconds(timeoutSeconds)
         if let user, let password {
             configuration.credentials = WebhookConfiguration.Credentials(user: user, password: password.secret)

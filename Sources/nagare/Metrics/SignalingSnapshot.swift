@@ -26,6 +26,7 @@ struct SignalingSnapshot: Sendable {
         _ statistics: SignalingStatistics,
         _ counters: WebhookCounters,
         _ webhooks: Webhooks,
+        _ statisticsWebhook: StatisticsWebhook,
         _ subscriptions: EventSubscriptions,
         time: Double
     ) async {
@@ -36,13 +37,14 @@ struct SignalingSnapshot: Sendable {
         allowed = await counters.allowed
         denied = await counters.denied
         waiting = await webhooks.waitingCounts
+        waiting["stats"] = await statisticsWebhook.waitingCount
         let load = await subscriptions.load
         self.subscriptions = load.subscriptions
         waiting[EventSubscriptions.webhookName] = load.waiting
         self.time = time
     }
 
-    private static let names = ["auth", "event", "session"]
+    private static let names = ["auth", "event", "session", "stats"]
 
     func add(to page: inout MetricsPage, media: AdminAPI.MediaTotals) {
         addConnections(to: &page)

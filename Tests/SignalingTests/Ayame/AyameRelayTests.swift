@@ -18,7 +18,9 @@ struct AyameRelayTests {
     private let room = ChannelName("call")!
     private let relays = FakeCallTURNServers("a")
     private let calls: AyameCalls
-    private let (alice, bob, carol) = (RelayClient("alice"), RelayClient("bob"), RelayClient("carol"))
+    private let alice = RelayClient("alice")
+    private let bob = RelayClient("bob")
+    private let carol = RelayClient("carol")
 
     init() { calls = AyameCalls(relays: relays) }
 

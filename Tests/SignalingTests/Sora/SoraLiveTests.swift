@@ -111,7 +111,7 @@ struct SoraLiveTests {
                         try await client.send(SoraBench.connect())
                         return try await input.close()
                     }
-                    #expect(close == WebSocketClose(4490, "INTERNAL-ERROR"))
+                    #expect(close == WebSocketClose(4490, "CHANNEL-FULL"))
                 }
             }
         }

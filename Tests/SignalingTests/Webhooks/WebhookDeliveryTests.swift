@@ -14,15 +14,19 @@ import Testing
 
 /// A server whose answers are scripted: the first attempt gets the first answer, and the last one stays.
 private final class Script: WebhookTransport {
-    private let state: Mutex<(answers: [Result<String, WebhookFailure>], told: [JSONValue])>
+    private let state: Mutex<(answers: [Result<String, WebhookFailure>], told: [JSONValue], headers: [String: String])>
 
-    init(_ answers: [Result<String, WebhookFailure>]) { state = Mutex((answers, [])) }
+    init(_ answers: [Result<String, WebhookFailure>]) { state = Mutex((answers, [], [:])) }
+
+    /// Of the latest request.
+    var headers: [String: String] { state.withLock { $0.headers } }
 
     var told: [JSONValue] { state.withLock { $0.told } }
 
     func post(_ body: [UInt8], to url: String, headers: [(String, String)]) async throws(WebhookFailure) -> [UInt8] {
         let answer = state.withLock { state in
             state.told.append((try? JSONValue(parsing: body)) ?? .null)
+            state.headers = Dictionary(headers) { $1 }
             return state.answers.count > 1 ? state.answers.removeFirst() : state.answers[0]
         }
         return Array(try answer.get().utf8)
@@ -122,6 +126,44 @@ struct WebhookDeliveryTests {
         #expect(last["data"]?["audio"] == [:] && last["data"]?["video"] == false)
         #expect(await counters["event"].successful == 5)
         #expect(await counters["session"].successful == 0)
+    }
+
+    @Test func `what clients report reaches the statistics webhook`() async throws {
+        let script = Script([.success("")])
+        var configuration = WebhookConfiguration()
+        configuration.statisticsURL = "http://stats"
+        let webhook = StatisticsWebhook(
+            configuration,
+            transport: script,
+            node: NodeIdentity(name: "n", label: "l", version: "v"),
+            counters: WebhookCounters(),
+            logger: SignalingBench.quiet
+        )
+        let bench = OperationBench()
+        let channel = try #require(ChannelName("lobby"))
+        let member = try await bench.join("lobby", .sendonly, client: "c")
+        let statistics = ClientStatistics {
+            webhook.take(StatisticsWebhook.Report($0, of: $1, in: $2, unixNanoseconds: $3))
+        }
+        let gone = try #require(ParticipantID("00000000000000000000000001"))
+        for (id, reports) in [
+            (gone, .array([["type": "codec"]])), (member.id, .array([7])),
+            (member.id, .array([["type": "inbound-rtp"]])),
+        ] as [(ParticipantID, JSONValue)] {
+            statistics.record(id, channel: channel, reports: reports, unixNanoseconds: 1_000_000_000)
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { [directory = bench.directory] in await webhook.run(directory) }
+            try await eventually("a report is there") { !script.told.isEmpty }
+            group.cancelAll()
+        }
+        let told = try #require(script.told.first)
+        #expect(script.told.count == 1, "of a member that is there, and in the form of statistics")
+        #expect(told["type"] == "connection.user-agent" && told["stats"] == .array([["type": "inbound-rtp"]]))
+        #expect(told["client_id"] == "c" && told["connection_id"] == .string(member.id.value))
+        #expect(told["multistream"] == true && told["simulcast"] == false && told["node_name"] == "n")
+        #expect(script.headers["x-sora-stats-exporter-type"] == "connection.user-agent")
+        #expect(script.headers["sora-connection-id"] == member.id.value)
     }
 
     @Test func `each request is timed, also one that fails`() async throws {

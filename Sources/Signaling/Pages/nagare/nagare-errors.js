@@ -57,7 +57,7 @@ const resultCodes = {
   'KICKED': 0x02010105, 'TOKEN-EXPIRED': 0x02010205, 'AUTHENTICATION-FAILURE': 0x02010205, 'BANNED': 0x01030202,
   'DUPLICATED-CHANNEL-ID': 0x01010301, 'CHANNEL-PROFILE-MISMATCH': 0x02010903, 'CHANNEL-OF-OTHER-APP': 0x02010203,
   'CHANNEL-EXPIRED': 0x02010203, 'ROLE-SET-BY-OPERATOR': 0x01020201, 'PONG-TIMEOUT-ERROR': 0x0102020c,
-  'INTERNAL-ERROR': 0x01030202, 'CHANNEL-FULL': 0x30020905, 'PUBLISHERS-FULL': 0x30020902, 'STREAM-BLOCKED': 0x30020903,
+  'INTERNAL-ERROR': 0x01030202, 'CHANNEL-FULL': 0x30020903, 'PUBLISHERS-FULL': 0x30020904, 'STREAM-BLOCKED': 0x30020904,
   'ALREADY-PUBLISHING': 0x30020904,
 };
 
@@ -72,13 +72,14 @@ export const interrupted = { reason: 'MEDIA-LOST', text: 'The media connection w
 export const silent = { reason: 'SIGNALING-SILENT', text: 'The server has not been heard for a while.', code: 0x0102020c };
 export const leftByItself = { reason: 'LEFT', text: '', final: true };
 
-/** What the close of a WebSocket means. */
-export function failureOfClose({ code, reason }, { host, wasOpen, hasToken }) {
+/** What the close of a WebSocket means. Behind the reason of a refused message the node says what is wrong. */
+export function failureOfClose({ code, reason: told }, { host, wasOpen, hasToken }) {
+  const [, reason = told, detail = ''] = /^([A-Z-]+): (.+)$/.exec(told) ?? [];
   if (!wasOpen) return { reason: 'UNREACHABLE', text: `The server at ${host} does not answer.` };
   // An operator's service and app tokens give a result code and a sentence.
   const numbered = /^(0x[\da-f]{8}|\d{4,})\b[\s:,-]*(.*)$/i.exec(reason);
   const expired = reason === 'TOKEN-EXPIRED';
-  let text = sentences[reason] ?? (numbered?.[2] ? numbered[2] : `The server closed the connection: ${reason || code}.`);
+  let text = sentences[reason] ?? (numbered?.[2] ? numbered[2] : detail || `The server closed the connection: ${reason || code}.`);
   if (reason === 'AUTHENTICATION-FAILURE' && !hasToken) text = 'The server asks for an access token.';
   const final = code === refusalCode ? !passing.has(reason) : finalNormalReasons.has(reason);
   const result = numbered ? Number(numbered[1]) : resultCodes[reason] ?? 0;

@@ -23,8 +23,17 @@ package final class ClientStatistics: Sendable {
         var bytes = 0
     }
     private let state = Mutex(State())
+    private let onReport: @Sendable (_ statistics: JSONValue, ParticipantID, ChannelName, Int64) -> Void
 
-    package init() {}
+    /// - Parameter onReport: is given each report with its client, its channel and the time of arrival in nanoseconds since 1970 UTC.
+    package init(
+        onReport:
+            @escaping @Sendable (
+                _ statistics: JSONValue, ParticipantID, ChannelName, Int64
+            ) -> Void = { _, _, _, _ in }
+    ) {
+        self.onReport = onReport
+    }
 
     /// Stores a client's report in place of its previous one.
     /// - Parameters:
@@ -40,6 +49,7 @@ package final class ClientStatistics: Sendable {
         let text = reports.text
         let count = text.utf8.count
         guard count <= Self.reportBytesMax else { return }
+        onReport(reports, participant, channel, unixNanoseconds)
         state.withLock { state in
             let rest = state.bytes - (state.reports[participant]?.text.utf8.count ?? 0)
             guard rest + count <= Self.bytesMax else { return }
