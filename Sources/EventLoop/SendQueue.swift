@@ -7,10 +7,13 @@ package struct SendShare: Hashable, Sendable, BitwiseCopyable {
     package var id: UInt64
     /// Audio is sent before the share's other media and dropped after it.
     package var isAudio: Bool
+    /// Whether another client wrote the datagram, so that its bytes do not say what it is: it is media.
+    package var isRelayed: Bool
 
-    package init(id: UInt64 = 0, isAudio: Bool = false) {
+    package init(id: UInt64 = 0, isAudio: Bool = false, isRelayed: Bool = false) {
         self.id = id
         self.isAudio = isAudio
+        self.isRelayed = isRelayed
     }
 }
 
@@ -174,7 +177,7 @@ final class SendQueue {
         guard let base = bytes.baseAddress, bytes.count <= DatagramBatch.slotBytes else {
             preconditionFailure("a datagram fits its slot")
         }
-        let kind = unsafe Self.kind(of: bytes)
+        let kind = unsafe share.isRelayed ? .media : Self.kind(of: bytes)
         let place = kind == .media ? findShare(share.id) : nil
         var drops = Drops()
         if kind == .data {

@@ -51,7 +51,7 @@ def test_operators_see_why_a_call_was_bad(
         tab.goto(f"{node.admin}/")
         log_in(page)
         tab.click("#view a:text('load')")
-        wait_until(lambda: "recvonly" in tab.inner_text("#view"), "the members", 10, describe=lambda: tab.inner_text("body"))
+        wait_until(lambda: "audience" in tab.inner_text("#view"), "the members", 10, describe=lambda: tab.inner_text("body"))
         viewer = next(one["connection_id"] for one in connections(node, channel="load") if one["role"] == "recvonly")
         tab.click(f"#view table:first-of-type a[href='#/connections/{viewer}']")
         wait_until(lambda: "packets to the client were lost" in tab.inner_text("#view"), "the finding", 10,
@@ -168,7 +168,8 @@ def test_the_verdict_says_that_nothing_arrived_only_when_nothing_did(
     own_node: Callable[..., Node], chromium: Chromium
 ) -> None:
     node = own_node("--admin-token", TOKEN)
-    page = chromium.page(f"{node.admin}/ui/")
+    page = chromium.page(node.admin)
+    page.tab.goto(f"{node.admin}/ui/")
     columns = ("received_bps", "sent_bps", "sent_loss", "received_loss", "uplink", "downlink", "round_trip_ms", "paused", "reduced",
                "freezes", "frozen_ms")  # fmt: skip
 

@@ -570,7 +570,7 @@ def test_a_broadcast_from_the_question_to_the_removal(open_builtin: OpenBuiltIn,
 
 
 # How a node is told to keep messages.
-CHAT_HISTORY = ("--chat-history", "50")
+CHAT_HISTORY = ("--limit", "chat-history=50")
 
 
 def test_the_node_keeps_the_chat_for_those_who_join_late(

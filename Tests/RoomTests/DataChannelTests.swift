@@ -307,7 +307,7 @@ struct DataChannelTests {
         for second in 0..<100 {
             history.append(ChatMessage(user: "u", displayName: "n", text: text, unixSeconds: Int64(second)))
         }
-        #expect(history.messages.count == ChatHistory.bytesMax / 1_002 && history.messages.last?.unixSeconds == 99)
+        #expect(history.messages.count == ChatHistory.bytesMax / 1_066 && history.messages.last?.unixSeconds == 99)
         var off = ChatHistory(limits: RoomLimits(chatHistoryMax: 0))
         off.append(ChatMessage(user: "u", displayName: nil, text: "a", unixSeconds: 0))
         #expect(off.messages.isEmpty)

@@ -72,6 +72,23 @@ struct FlowTests {
         for member in [knowing, plain, viewer] { #expect(Self.flows(effects, to: member) == [[true, true, true]]) }
     }
 
+    @Test func `a picture is not reported before its publishing`() throws {
+        var bench = bench()
+        let (sender, _) = try bench.join(.sendrecv)
+        let early = bench.receiveAll(.setupAdvanced(PeerSetup(firstFrameReceived: .seconds(1))), from: sender)
+        let later = bench.receiveAll(.trackStarted(mid: ModelBench.video, codec: .vp8), from: sender)
+        func names(_ effects: [ChannelModel.Effect]) -> [String] {
+            effects.reports.compactMap { report in
+                switch report {
+                case .publishingBegan: "publish"
+                case .firstFrameReceived: "picture"
+                default: nil
+                }
+            }
+        }
+        #expect(names(early) == [] && names(later) == ["publish", "picture"])
+    }
+
     @Test func `publishing begins with the first packet, and a picture is reported once`() throws {
         var bench = bench()
         let observer = try bench.member(.sendrecv) { $0.options = MemberOptions() }

@@ -61,7 +61,7 @@ struct ModerationTests {
         _ = try bench.model.mute(true, .audio, of: sender, by: .operator)
         #expect(throws: RoomError.mutedByOperator) { try bench.model.mute(false, .audio, of: sender, by: .member) }
         _ = try bench.model.mute(false, .audio, of: sender, by: .operator)
-        #expect(bench.slot(seen.audio)?.source == nil, "the moderator's mute lasts")
+        #expect(bench.slot(seen.audio)?.source != nil, "an operator unmutes what a moderator muted, too")
     }
 
     @Test func `a moderator mutes all others at once, and not its own user`() throws {
@@ -116,6 +116,27 @@ struct ModerationTests {
         #expect(throws: RoomError.participantUnknown) { try bench.model.perform(end, by: .member(moderator)) }
     }
 
+    @Test func `who cannot unmute itself, and who does not publish, is not muted`() throws {
+        var bench = ModelBench()
+        let moderator = try Self.host("mo", in: &bench, moderates: true)
+        let plain = try bench.member(.sendrecv) { $0.clientID = "plain" }
+        let guest = try Self.audience("gen", in: &bench)
+        let all = try bench.model.perform(.mute(.all, kinds: [.audio]), by: .member(moderator))
+        #expect(all.isEmpty)
+        for id in [plain, guest] { #expect(bench.model.connection(of: id)?.muted == []) }
+    }
+
+    @Test func `the hand of a user goes down with the connection that raised it`() throws {
+        var bench = ModelBench()
+        let observer = try Self.host("mo", in: &bench)
+        let camera = try Self.host("anna", in: &bench)
+        _ = try Self.host("anna", in: &bench)
+        _ = try bench.model.perform(.raiseHand(true, of: camera), by: .member(camera))
+        let left = bench.model.left(camera, reason: .left)
+        let lowered = Hand(user: "anna", displayName: nil, isRaised: false)
+        #expect(Self.contents(left, to: observer).contains(.handChanged(lowered)))
+    }
+
     @Test func `only a host that may moderate does`() throws {
         var bench = ModelBench()
         let host = try Self.host("anna", in: &bench)
@@ -154,6 +175,9 @@ struct ModerationTests {
         for id in [moderator, host, guest] { #expect(Self.contents(own, to: id) == [hand("anna", true)]) }
         let asked = try bench.model.perform(.raiseHand(true, of: guest), by: .member(guest))
         #expect(Self.contents(asked, to: host).isEmpty)
+        let second = try Self.audience("second", in: &bench)
+        let promoted = try bench.model.changeRole(of: second, to: .host)
+        #expect(Self.contents(promoted, to: second).contains(hand("gen", true)), "it moderates from now on")
         for id in [moderator, guest] { #expect(Self.contents(asked, to: id) == [hand("gen", true)]) }
         #expect(try bench.model.perform(.raiseHand(true, of: guest), by: .member(guest)).isEmpty)
         for (moderates, users) in [(true, ["anna", "gen"]), (false, ["anna"])] {

@@ -260,11 +260,33 @@ import Wire
         again.path = NetworkPath(local: again.path.local, remote: TransportAddress(ip: .loopbackV4, port: 9))
         again.nonce = ""
         #expect(again.allocate(in: &call.scene).code == 486)
+        #expect(call.scene.server.callCount == 0 && call.scene.server.sessionCount == 2)
         #expect(call.one.refresh(in: &call.scene, lifetime: 0).code == 0)
-        #expect(call.scene.server.callCount == 1)
-        call.scene.now += .seconds(600)
-        #expect(call.scene.timeouts().count == 1)
-        #expect(call.scene.server.callCount == 0 && call.scene.server.sessionCount == 0)
+        #expect(call.scene.server.sessionCount == 0 && call.scene.server.allocationCount == 0, "one alone is no call")
+    }
+
+    @Test func `a released call ends at last, however often it is refreshed`() throws {
+        var call = try Call()
+        call.scene.server.releaseCall(of: TURNSessionID(rawValue: 1_000), at: call.scene.now)
+        for _ in 1...12 {
+            for refreshed in [
+                call.one.refresh(in: &call.scene, lifetime: 3_600), call.two.refresh(in: &call.scene, lifetime: 3_600),
+            ] {
+                #expect(refreshed.code == 0)
+            }
+            call.scene.now += .seconds(3_599)
+        }
+        call.scene.now += .seconds(12)
+        _ = call.scene.timeouts()
+        #expect(call.scene.server.allocationCount == 0 && call.scene.server.sessionCount == 0)
+    }
+
+    @Test func `a member alone keeps nothing of a call that is released`() throws {
+        var scene = TURNScene()
+        var (one, _) = try scene.call(1)
+        #expect(one.allocate(in: &scene).code == 0)
+        scene.server.releaseCall(of: TURNSessionID(rawValue: 1_000), at: scene.now)
+        #expect(scene.server.allocationCount == 0 && scene.server.sessionCount == 0)
     }
 
     @Test func `a released call without an allocation has ended`() throws {

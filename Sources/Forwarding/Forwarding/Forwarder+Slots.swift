@@ -79,14 +79,16 @@ extension Forwarder {
 
     /// Whose media a packet is that goes to a path, as ``PeerParameters/share`` says, and whether it is audio.
     /// - Parameter packet: an SRTP packet of ours, on a TURN client's own path with a channel's header.
-    public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool) {
+    public func share(of packet: RawSpan, to path: NetworkPath) -> (share: UInt64, isAudio: Bool, isRelayed: Bool) {
         if let (id, payload) = turn?.payload(of: packet, to: path) {
             // A call is a share of its own. Its two sessions have adjacent numbers.
-            guard let peer = peer(id) else { return (id.rawValue | 1, false) }
-            return share(of: packet.extracting(payload), peer)
+            guard let peer = peer(id) else { return (id.rawValue | 1, false, true) }
+            let (share, isAudio) = share(of: packet.extracting(payload), peer)
+            return (share, isAudio, false)
         }
-        guard let peer = directory.peer(over: path)?.object else { return (0, false) }
-        return share(of: packet, peer)
+        guard let peer = directory.peer(over: path)?.object else { return (0, false, false) }
+        let (share, isAudio) = share(of: packet, peer)
+        return (share, isAudio, false)
     }
 
     private func share(of packet: RawSpan, _ peer: Peer) -> (share: UInt64, isAudio: Bool) {

@@ -108,8 +108,8 @@ package actor MediaLoop: MediaPlane {
         eventLoop.onTurnEnd = { [self] now in endTurn(at: now) }
         eventLoop.onTurnMeasured = { [self] length in measurements.turned(length) }
         eventLoop.shareOf = { [self] packet, path in
-            let (share, isAudio) = forwarder.share(of: packet, to: path)
-            return SendShare(id: share, isAudio: isAudio)
+            let (share, isAudio, isRelayed) = forwarder.share(of: packet, to: path)
+            return SendShare(id: share, isAudio: isAudio, isRelayed: isRelayed)
         }
         eventLoop.onOtherRun = { [self] run, batch in
             run.path.local.kind == .tcp ? queueStream(run, of: batch) : frameRelayed(run, of: batch)

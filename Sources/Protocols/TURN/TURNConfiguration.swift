@@ -78,4 +78,6 @@ enum TURNTimes {
     static let nonceSeconds: UInt32 = 600
     /// How long the credentials of a session are accepted for its first allocation.
     static let firstAllocation = Interval.seconds(300)
+    /// How long the allocations of a call are refreshed after its end.
+    static let released = Interval.seconds(12 * 3_600)
 }

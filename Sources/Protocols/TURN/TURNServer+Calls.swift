@@ -7,8 +7,8 @@ struct TURNCallMember: Sendable {
     let partner: TURNSessionID
     /// What the member may send.
     var bucket: TokenBucket
-    /// Whether the call is over, except for the allocations that it has.
-    var isReleased = false
+    /// The call is over, except for the allocations that it has, and until when those are refreshed; `nil` before.
+    var releasedUntil: Instant?
 }
 
 /// The permission and the channels of an allocation of a call.
@@ -97,11 +97,14 @@ extension TURNServer {
         removeSession(partner, at: now)
     }
 
-    /// Ends the call of a session but for the allocations that its members have: these stay as long as the clients refresh them,
-    /// and no new one is made.
+    /// Ends the call of a session but for the allocations that its members have: these stay as long as both clients refresh them,
+    /// for ``TURNTimes/released`` at most, because nobody can end them. No new one is made, and the call is not in ``callCount``.
     public mutating func releaseCall(of id: TURNSessionID, at now: Instant) {
         guard let partner = sessions[id]?.call?.partner else { return }
-        for member in [id, partner] { sessions[member]?.call?.isReleased = true }
+        for member in [id, partner] where sessions[member]?.call?.releasedUntil == nil {
+            sessions[member]?.call?.releasedUntil = now + TURNTimes.released
+            callSessionCount -= 1
+        }
         removeUnusedCall(of: id, at: now)
     }
 
@@ -109,10 +112,10 @@ extension TURNServer {
     /// The allocations of members of calls. O(allocations).
     public var callAllocationCount: Int { allocations.count { $0?.call != nil } }
 
-    /// Ends a call that was released and has no allocation.
+    /// Ends a call that was released and of which a member has no allocation.
     mutating func removeUnusedCall(of id: TURNSessionID, at now: Instant) {
-        guard let session = sessions[id], let call = session.call, call.isReleased, session.allocations.isEmpty,
-            sessions[call.partner]?.allocations.isEmpty ?? true
+        guard let session = sessions[id], let call = session.call, call.releasedUntil != nil,
+            session.allocations.isEmpty || sessions[call.partner]?.allocations.isEmpty ?? true
         else { return }
         removeCall(of: id, at: now)
     }

@@ -192,7 +192,7 @@ extension TURNServer {
         guard transport == 17 else { throw .unsupportedTransport }
         let ip = try relayedIP(attributes.family)
         guard !attributes.asksForReservation else { throw .insufficientCapacity }
-        guard let session = sessions[id], session.call?.isReleased != true,
+        guard let session = sessions[id], session.call?.releasedUntil == nil,
             sessions[id]?.mayAllocate(configuration, at: now) == true
         else { throw .quotaReached }
         if let deadline = session.firstAllocationDeadline, !session.hasAllocated, now >= deadline {
@@ -259,6 +259,10 @@ extension TURNServer {
             event = removeAllocation(slot, at: now)
         } else {
             seconds = Self.lifetime(attributes.lifetime)
+            if let end = sessions[allocation.session]?.call?.releasedUntil {
+                guard now < end else { throw .quotaReached }
+                seconds = min(seconds, UInt32(clamping: (end - now).nanoseconds / 1_000_000_000))
+            }
             setExpiry(slot, to: now + .seconds(Int(seconds)))
         }
         return Verdict(event: event) { $0.append(.lifetime, seconds) }

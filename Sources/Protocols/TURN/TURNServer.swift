@@ -50,7 +50,7 @@ public struct TURNServer: Sendable {
     private var portsV6: RelayedPortPool
     /// What all calls together may send.
     var callBucket: TokenBucket
-    /// The sessions that are members of calls.
+    /// The sessions that are members of calls which are not released.
     var callSessionCount = 0
     var generator: SplitMix64
 
@@ -125,7 +125,7 @@ public struct TURNServer: Sendable {
         let clients = session.allocations.compactMap { allocations[$0]?.client }
         // First, because the end of the last allocation may end the session.
         sessions[id] = nil
-        if session.call != nil { callSessionCount -= 1 }
+        if let call = session.call, call.releasedUntil == nil { callSessionCount -= 1 }
         for slot in session.allocations { removeAllocation(slot, at: now) }
         sessionsByUsername[session.username] = nil
         return clients

@@ -4,7 +4,7 @@ package import ChannelTypes
 package struct ChatHistory: Sendable {
     /// The longest message that is kept.
     package static let messageBytesMax = 4 << 10
-    /// The most bytes of texts and names: what a newcomer is sent at once.
+    /// The most bytes of texts and names, as JSON: what a newcomer is sent at once.
     package static let bytesMax = 32 << 10
 
     private let countMax: Int
@@ -29,7 +29,12 @@ package struct ChatHistory: Sendable {
         bytes = 0
     }
 
+    /// At most what a text takes in a message: JSON escapes some characters.
+    private static func jsonBytes(of text: String) -> Int {
+        text.utf8.reduce(0) { $0 + ($1 < 0x20 ? 6 : $1 == UInt8(ascii: "\"") || $1 == UInt8(ascii: "\\") ? 2 : 1) }
+    }
+
     private static func bytes(of message: ChatMessage) -> Int {
-        message.text.utf8.count + message.user.utf8.count + (message.displayName?.utf8.count ?? 0)
+        64 + [message.text, message.user, message.displayName ?? ""].reduce(0) { $0 + jsonBytes(of: $1) }
     }
 }

@@ -70,8 +70,8 @@ package actor AyameCalls {
             guard let cluster, case .at(let node) = await home(of: room, cluster) else {
                 let relay = await openRelay(for: member, in: room, media: media, refusal: refusal)
                 // Another client may have found the room at another node meanwhile.
-                if let relay, case .at = knownHome(of: room) {
-                    close(relay.id)
+                if case .at = knownHome(of: room) {
+                    if let relay { close(relay.id) }
                     continue
                 }
                 return joinHere(

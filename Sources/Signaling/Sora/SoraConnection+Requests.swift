@@ -14,11 +14,13 @@ extension SoraConnection {
             switch method {
             case .perform(let command, let result):
                 do throws(RoomError) {
-                    try await context.directory.perform(command, by: id)
+                    let reply = try await context.directory.perform(command, by: id)
+                    if command.permission.contains(.moderators), !reply.participants.isEmpty {
+                        logModeration(command, by: id)
+                    }
                 } catch {
                     throw RequestFailure(error, to: command)
                 }
-                if command.permission.contains(.moderators) { logModeration(command, by: id) }
                 return .success(result)
             case .statistics:
                 guard let statistics = await context.directory.statistics(of: id) else {
@@ -42,7 +44,7 @@ extension SoraConnection {
 
     /// Who did it is nowhere else.
     private func logModeration(_ command: ChannelCommand, by moderator: ParticipantID) {
-        context.logger.notice(
+        context.logger.info(
             "a moderator changed others",
             metadata: [
                 "command": "\("\(command)".printable)", "participant": "\(moderator)",

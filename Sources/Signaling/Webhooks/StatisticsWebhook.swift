@@ -1,6 +1,6 @@
 import Access
 package import ChannelTypes
-package import JSON
+import JSON
 package import Logging
 package import Room
 import ServiceLifecycle
@@ -20,25 +20,26 @@ package actor StatisticsWebhook {
     package struct Report: Sendable {
         let participant: ParticipantID
         let channel: ChannelName
-        /// An array of W3C statistics.
-        let statistics: JSONValue
+        /// An array of W3C statistics, as text: parsed, it takes many times the memory.
+        let text: String
         let unixNanoseconds: Int64
 
         package init(
-            _ statistics: JSONValue,
+            _ text: String,
             of participant: ParticipantID,
             in channel: ChannelName,
             unixNanoseconds: Int64
         ) {
             self.participant = participant
             self.channel = channel
-            self.statistics = statistics
+            self.text = text
             self.unixNanoseconds = unixNanoseconds
         }
     }
 
-    /// The most reports that wait, of at most 256 KiB each.
-    private static let waitingMax = 256
+    /// The most reports of at most 256 KiB that wait for their turn, and for the server.
+    private static let arrivalsMax = 256
+    private static let waitingMax = 32
     private static let attemptsMax = 2
     /// Sora's name for whose statistics they are.
     private static let type = "connection.user-agent"
@@ -80,7 +81,7 @@ package actor StatisticsWebhook {
         )
         isUsed = configuration.statisticsURL != nil
         bodies = WebhookBodies(node: node) { UUID().uuidString.lowercased() }
-        (reports, arrivals) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.waitingMax))
+        (reports, arrivals) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(Self.arrivalsMax))
     }
 
     /// The number of reports not delivered yet.
@@ -100,10 +101,12 @@ package actor StatisticsWebhook {
         await withDiscardingTaskGroup { [deliverer] group in
             group.addTask { await deliverer.run() }
             for await report in reports where isUsed {
-                guard let connection = await directory.connection(of: report.participant) else { continue }
+                guard let connection = await directory.connection(of: report.participant),
+                    let statistics = try? JSONValue(parsing: report.text)
+                else { continue }
                 let body = bodies.statistics(
                     Self.type,
-                    report.statistics,
+                    statistics,
                     of: connection,
                     unixNanoseconds: report.unixNanoseconds
                 )

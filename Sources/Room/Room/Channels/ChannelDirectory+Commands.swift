@@ -21,8 +21,9 @@ extension ChannelDirectory {
     /// Performs a command that a participant asks for, on its channel.
     ///
     /// - Throws: as ``perform(_:in:by:session:)`` does; ``RoomError/participantUnknown`` for an unknown participant.
-    package func perform(_ command: ChannelCommand, by id: ParticipantID) async throws(RoomError) {
+    @discardableResult
+    package func perform(_ command: ChannelCommand, by id: ParticipantID) async throws(RoomError) -> ChannelReply {
         guard let channel = node.actor(of: id) else { throw .participantUnknown }
-        _ = try await channel.perform(command, by: .member(id))
+        return try await channel.perform(command, by: .member(id))
     }
 }

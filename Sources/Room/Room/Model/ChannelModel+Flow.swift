@@ -26,7 +26,10 @@ extension ChannelModel {
             participants[id]?.hasPublished = true
             if let report = participants[id].flatMap(report) { effects.append(.report(.publishingBegan(report))) }
         }
-        guard !participant.hasShown, participant.setup.media.firstFrameReceived != nil else { return }
+        // The media loop may tell of the picture before it tells of the track.
+        guard !participant.hasShown, participants[id]?.hasPublished == true,
+            participant.setup.media.firstFrameReceived != nil
+        else { return }
         participants[id]?.hasShown = true
         if let report = participants[id].flatMap(report) { effects.append(.report(.firstFrameReceived(report))) }
         guard participant.isAnnounced else { return }

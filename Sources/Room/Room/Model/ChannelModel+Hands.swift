@@ -29,9 +29,16 @@ extension ChannelModel {
         if !receivers.isEmpty { effects.append(.notify(.handChanged(participant.hand), to: receivers)) }
     }
 
-    /// Moderators learn from nothing else that somebody is gone who was not announced.
+    /// Who becomes host, and moderates from now on, is told of the audience's hands.
+    mutating func tellHands(toHost id: ParticipantID, into effects: inout [Effect]) {
+        guard let host = participants[id], host.moderates, state.extended.contains(id) else { return }
+        for hand in hands(asSeenBy: host) { effects.append(.notify(.handChanged(hand), to: [id])) }
+    }
+
+    /// Others learn from nothing else that a user's hand is gone which was not announced, or whose other connections stay.
     mutating func lowerHand(ofDeparted participant: Participant, into effects: inout [Effect]) {
-        guard participant.isHandRaised, !participant.isAnnounced else { return }
+        guard participant.isHandRaised, !participant.isAnnounced || state.users[participant.member.clientID] != nil
+        else { return }
         var lowered = participant
         lowered.isHandRaised = false
         announceHand(of: lowered, into: &effects)

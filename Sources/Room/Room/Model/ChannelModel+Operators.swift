@@ -104,12 +104,12 @@ extension ChannelModel {
         }
         var (changed, effects) = ([ParticipantID](), [Effect]())
         for id in ids {
-            let before = participants[id]?.mutedByOperator
+            let before = participants[id]?.stopped
             for kind in MediaKind.allCases where kinds.contains(kind) {
                 guard let participant = participants[id] else { continue }
                 effects += mute(isMuted, kind, of: participant, by: .operator)
             }
-            if participants[id]?.mutedByOperator != before { changed.append(id) }
+            if participants[id]?.stopped != before { changed.append(id) }
         }
         return (changed, effects)
     }

@@ -84,7 +84,9 @@ extension ChannelModel {
         setHand(false, of: id, into: &effects)
         guard let before = participants[id] else { return effects }
         switch role {
-        case .host: becameHost(before, into: &effects)
+        case .host:
+            becameHost(before, into: &effects)
+            tellHands(toHost: id, into: &effects)
         case .audience: becameAudience(before, into: &effects)
         }
         if participant.isConnected, participant.receivesNotifications, participant.terms.options != nil {
@@ -130,7 +132,8 @@ extension ChannelModel {
         state.counts.add(1, role)
     }
 
-    /// Mutes kinds of participants' media until they unmute themselves.
+    /// Mutes kinds of the media of participants that publish until they unmute themselves. Those that do not know the channel
+    /// extension could not, and are left as they are.
     ///
     /// - Parameter user: the moderator's, which is left out of a selection of all.
     /// - Throws: ``RoomError/participantUnknown`` when nobody is selected by name.
@@ -148,8 +151,8 @@ extension ChannelModel {
         var (changed, effects) = ([ParticipantID](), [Effect]())
         var ofOthers: [NodeIncarnation: [ParticipantID]] = [:]
         for id in ids {
-            guard let participant = participants[id], participant.isActive,
-                !kinds.isSubset(of: participant.mutedByModerator)
+            guard let participant = participants[id], participant.isActive, participant.role.publishes,
+                participant.terms.options != nil, !kinds.isSubset(of: participant.mutedByModerator)
             else { continue }
             changed.append(id)
             if participant.isRemote {
@@ -212,7 +215,12 @@ extension ChannelModel {
             }
         case .moderator: after.mutedByModerator.insert(kind)
         case .operator:
-            if isMuted { after.mutedByOperator.insert(kind) } else { after.mutedByOperator.remove(kind) }
+            if isMuted {
+                after.mutedByOperator.insert(kind)
+            } else {
+                after.mutedByOperator.remove(kind)
+                after.mutedByModerator.remove(kind)
+            }
         }
         guard
             after.mutedByItself != before.mutedByItself || after.mutedByOperator != before.mutedByOperator

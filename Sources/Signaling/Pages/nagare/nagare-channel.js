@@ -23,6 +23,7 @@ export class Channel extends EventTarget {
   #others;
   #main;
   #resume = null;
+  #mayModerate = false;
   #settling = null;
 
   constructor(options) {
@@ -33,7 +34,6 @@ export class Channel extends EventTarget {
     this.role = this.#options.role ?? (this.#options.canPublish ? 'host' : 'audience');
     this.profile = this.#options.profile ?? 'communication';
     this.networkQuality = { uplink: 0, downlink: 0 };
-    this.isModerator = false;
     this.hands = new Map();
     const emit = (type, detail) => this.#emit(type, detail);
     this.#local = new LocalTracks({
@@ -70,6 +70,9 @@ export class Channel extends EventTarget {
   get messageLabels() { return this.#main?.link?.messages.labels ?? []; }
   /** Whether this connection can ever publish. */
   get isPublisher() { return this.#options.canPublish; }
+  /** Whether this user may do something to others: while it is a host. */
+  get isModerator() { return this.#mayModerate && this.role === 'host'; }
+
   get handIsRaised() { return this.hands.has(this.user); }
   isMuted(kind) { return this.#local.isMuted(kind); }
 
@@ -167,7 +170,7 @@ export class Channel extends EventTarget {
     clearTimeout(this.#settling);
     this.#resume = message.resume_token ?? null;
     this.profile = message.profile ?? this.profile;
-    this.isModerator = message.moderator === true;
+    this.#mayModerate = message.moderator === true;
     this.#others.joined(message.users ?? []);
     if (message.role && message.role !== this.role && this.profile === 'interactive') this.#becomeRole(message.role, 'self');
     // The server may have forgotten the own hand with the connection.
@@ -296,10 +299,10 @@ export class Channel extends EventTarget {
     this.#emit('handChanged', { user, name, raised });
   }
 
-  /** Hosts are told of raised hands; the audience is not. */
+  /** Who sees which hands depends on the role. */
   async #listHands() {
-    if (this.isModerator || !this.isExtended) return;
-    this.#keepHands(this.role === 'host' ? (await this.#request('listMembers')).hands ?? [] : []);
+    if (!this.isExtended) return;
+    this.#keepHands((await this.#request('listMembers')).hands ?? []);
   }
 
   /** Takes over the list of raised hands. */

@@ -23,13 +23,13 @@ package final class ClientStatistics: Sendable {
         var bytes = 0
     }
     private let state = Mutex(State())
-    private let onReport: @Sendable (_ statistics: JSONValue, ParticipantID, ChannelName, Int64) -> Void
+    private let onReport: @Sendable (_ text: String, ParticipantID, ChannelName, Int64) -> Void
 
     /// - Parameter onReport: is given each report with its client, its channel and the time of arrival in nanoseconds since 1970 UTC.
     package init(
         onReport:
             @escaping @Sendable (
-                _ statistics: JSONValue, ParticipantID, ChannelName, Int64
+                _ text: String, ParticipantID, ChannelName, Int64
             ) -> Void = { _, _, _, _ in }
     ) {
         self.onReport = onReport
@@ -49,7 +49,7 @@ package final class ClientStatistics: Sendable {
         let text = reports.text
         let count = text.utf8.count
         guard count <= Self.reportBytesMax else { return }
-        onReport(reports, participant, channel, unixNanoseconds)
+        onReport(text, participant, channel, unixNanoseconds)
         state.withLock { state in
             let rest = state.bytes - (state.reports[participant]?.text.utf8.count ?? 0)
             guard rest + count <= Self.bytesMax else { return }
