@@ -153,7 +153,7 @@ def test_operators_act_on_members_and_readers_do_not(
         tab.uncheck("#bad-only")
         wait_until(lambda: row.count() == 1, "all members", 10)
         row.get_by_role("button", name="Remove").click()
-        wait_until(lambda: row.count() == 0, "the end of the member", 10)
+        wait_until(lambda: row.count() == 0, "the end of the member", 10, describe=lambda: tab.inner_text("body"))
         wait_until(lambda: "What the words" in tab.inner_text("#view"), "the legend", 10)
         tab.click("#view details.legend summary")
         assert "An operator removed the user" in tab.inner_text("#view details.legend")

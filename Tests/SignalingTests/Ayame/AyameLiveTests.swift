@@ -378,10 +378,10 @@ struct AyameLiveTests {
     }
 
     @Test func `the operator's server ends a registration when it likes, and is asked again before`() async throws {
-        let first = Int64(Date().timeIntervalSince1970) + 25
         let server = HookServer { _, seen in
-            let isAgain = seen.body["refresh"] == true
-            let end = seen.body["signalingKey"] == "never" ? "" : #","expiresAt":\#(isAgain ? first + 3_600 : first)"#
+            let seconds: Int64 = seen.body["refresh"] == true ? 3_600 : 25
+            let expiry = Int64(Date().timeIntervalSince1970) + seconds
+            let end = seen.body["signalingKey"] == "never" ? "" : #","expiresAt":\#(expiry)"#
             return Response(status: .ok, body: .init(byteBuffer: .init(string: #"{"allowed":true\#(end)}"#)))
         }
         try await server.run { url, seen in

@@ -15,12 +15,13 @@ let widthDrawn = 0;
 class Refused extends Error {}
 
 async function call(path, parameters = {}, body = undefined) {
+  // `null`: a request that changes something, and has no body.
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value));
   const token = sessionStorage.getItem('nagare.admin');
   const headers = token ? { authorization: `Bearer ${token}` } : {};
   if (body) headers['content-type'] = 'application/json';
   const response = await fetch(`/v1/${path}${query.size ? `?${query}` : ''}`, {
-    headers, method: body ? 'POST' : 'GET', body: body && JSON.stringify(body),
+    headers, method: body === undefined ? 'GET' : 'POST', body: body ? JSON.stringify(body) : undefined,
   });
   const answer = await response.json().catch(() => ({}));
   if (response.status === 401) throw new Refused(token ? 'This is not the admin token.' : '');
@@ -217,7 +218,7 @@ function actions(channel, { member, role, muted, audio, video }) {
     button(isHost ? 'Make audience' : 'Make host', isHost ? 'Let it only receive' : 'Let it publish',
       (made) => act(made, `${path}/role`, { role: isHost ? 'audience' : 'host' })),
     button('Remove', 'Remove from the channel; it may join again', (made) => {
-      if (confirm(`Remove ${user} from ${channel}?`)) act(made, `${path}/kick`, {});
+      if (confirm(`Remove ${user} from ${channel}?`)) act(made, `${path}/kick`, null);
     }),
   );
   return element('div', { className: 'actions' }, ...buttons);
