@@ -2,7 +2,7 @@ import Base
 import Wire
 
 /// One client's 5-tuple with a relayed address (RFC 8656 §3.2). Permissions and channels exist for the session's own media
-/// addresses only, so their number is bounded by these. Those of a call are in ``call``.
+/// addresses only, so their number is bounded by these. Those of a call are in ``TURNServer/callChannels``.
 struct TURNAllocation: Sendable {
     /// The permission and the channel of one media address.
     struct PeerState: Sendable {
@@ -28,8 +28,6 @@ struct TURNAllocation: Sendable {
     /// The session's media addresses; none in a call.
     let peers: [TransportAddress]
     private var states: [PeerState]
-    /// What leads to the other member of a call; `nil` for a session with media addresses.
-    var call: TURNCallChannels?
 
     init(
         session: TURNSessionID,
@@ -38,7 +36,6 @@ struct TURNAllocation: Sendable {
         transactionID: STUNTransactionID,
         grantedSeconds: UInt32,
         peers: [TransportAddress],
-        isCall: Bool = false,
         at now: Instant
     ) {
         self.session = session
@@ -49,7 +46,6 @@ struct TURNAllocation: Sendable {
         self.peers = peers
         expiresAt = now + .seconds(Int(grantedSeconds))
         states = Array(repeating: PeerState(), count: peers.count)
-        if isCall { call = TURNCallChannels() }
     }
 
     /// Installs or refreshes the permission for an address, whatever the port (RFC 8656 §9).
@@ -95,11 +91,8 @@ struct TURNSession: Sendable {
     /// Of MESSAGE-INTEGRITY.
     let key: [UInt8]
     let peers: [TransportAddress]
-    /// The other member of the call that the session is one of; `nil` for a session with media addresses.
-    var call: TURNCallMember?
-    /// Until when the first allocation may be made; `nil` for as long as the session lasts. A member of a call makes none before
-    /// the other one is there.
-    let firstAllocationDeadline: Instant?
+    /// Until when the first allocation may be made. A member of a call may wait for the other one.
+    let firstAllocationDeadline: Instant
     var hasAllocated = false
     /// The slots of its allocations.
     var allocations: [Int] = []
@@ -110,14 +103,13 @@ struct TURNSession: Sendable {
         _ credentials: TURNCredentials,
         realm: String,
         peers: [TransportAddress] = [],
-        call: TURNCallMember? = nil,
+        isOfCall: Bool = false,
         at now: Instant
     ) {
         username = credentials.username
         key = credentials.key(realm: realm)
         self.peers = peers
-        self.call = call
-        firstAllocationDeadline = call == nil ? now + TURNTimes.firstAllocation : nil
+        firstAllocationDeadline = isOfCall ? Instant(nanoseconds: .max) : now + TURNTimes.firstAllocation
         creationsSince = now
     }
 

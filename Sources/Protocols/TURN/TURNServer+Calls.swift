@@ -81,9 +81,11 @@ extension TURNServer {
             sessions[member.id] = TURNSession(
                 member.credentials,
                 realm: configuration.realm,
-                call: TURNCallMember(partner: partner.id, bucket: TokenBucket(configuration.calls.memberRate)),
+                isOfCall: true,
                 at: now
             )
+            let bucket = TokenBucket(configuration.calls.memberRate)
+            callMembers[member.id] = TURNCallMember(partner: partner.id, bucket: bucket)
             sessionsByUsername[member.credentials.username] = member.id
             callSessionCount += 1
         }
@@ -92,7 +94,7 @@ extension TURNServer {
 
     /// Ends the call of a session with the credentials and allocations of both members. Does nothing when there is none.
     public mutating func removeCall(of id: TURNSessionID, at now: Instant) {
-        guard let partner = sessions[id]?.call?.partner else { return }
+        guard let partner = callMembers[id]?.partner else { return }
         removeSession(id, at: now)
         removeSession(partner, at: now)
     }
@@ -100,21 +102,21 @@ extension TURNServer {
     /// Ends the call of a session but for the allocations that its members have: these stay as long as both clients refresh them,
     /// for ``TURNTimes/released`` at most, because nobody can end them. No new one is made, and the call is not in ``callCount``.
     public mutating func releaseCall(of id: TURNSessionID, at now: Instant) {
-        guard let partner = sessions[id]?.call?.partner else { return }
-        for member in [id, partner] where sessions[member]?.call?.releasedUntil == nil {
-            sessions[member]?.call?.releasedUntil = now + TURNTimes.released
+        guard let partner = callMembers[id]?.partner else { return }
+        for member in [id, partner] where callMembers[member]?.releasedUntil == nil {
+            callMembers[member]?.releasedUntil = now + TURNTimes.released
             callSessionCount -= 1
         }
         removeUnusedCall(of: id, at: now)
     }
 
     public var callCount: Int { callSessionCount / 2 }
-    /// The allocations of members of calls. O(allocations).
-    public var callAllocationCount: Int { allocations.count { $0?.call != nil } }
+    /// The allocations of members of calls.
+    public var callAllocationCount: Int { callChannels.count }
 
     /// Ends a call that was released and of which a member has no allocation.
     mutating func removeUnusedCall(of id: TURNSessionID, at now: Instant) {
-        guard let session = sessions[id], let call = session.call, call.releasedUntil != nil,
+        guard let session = sessions[id], let call = callMembers[id], call.releasedUntil != nil,
             session.allocations.isEmpty || sessions[call.partner]?.allocations.isEmpty ?? true
         else { return }
         removeCall(of: id, at: now)
@@ -123,7 +125,7 @@ extension TURNServer {
     /// Whether a client may have a permission for an address: one of its session's media addresses, or the address of an
     /// allocation of the call's other member.
     func mayReach(_ ip: IPAddress, from allocation: TURNAllocation) -> Bool {
-        guard let partner = sessions[allocation.session]?.call?.partner else {
+        guard let partner = callMembers[allocation.session]?.partner else {
             return allocation.peers.contains { $0.ip == ip }
         }
         let others = sessions[partner]?.allocations ?? []
@@ -132,7 +134,7 @@ extension TURNServer {
 
     /// The allocation of the call's other member that has a relayed address; `nil` when none has it.
     func memberSlot(at relayed: TransportAddress, from allocation: TURNAllocation) -> Int? {
-        guard let partner = sessions[allocation.session]?.call?.partner, relayed.ip == allocation.relayed.ip,
+        guard let partner = callMembers[allocation.session]?.partner, relayed.ip == allocation.relayed.ip,
             let slot = slotsByRelayed[relayed], allocations[slot]?.session == partner
         else { return nil }
         return slot
@@ -151,15 +153,15 @@ extension TURNServer {
             throw .forbiddenPeer
         }
         guard now < receiver.expiresAt else { throw .noAllocation }
-        guard sender.call?.isPermitted(at: now) == true, receiver.call?.isPermitted(at: now) == true else {
+        guard callChannels[slot]?.isPermitted(at: now) == true, callChannels[other]?.isPermitted(at: now) == true else {
             throw .noPermission
         }
-        guard sessions[sender.session]?.call?.bucket.take(payload.byteCount, at: now) == true,
+        guard callMembers[sender.session]?.bucket.take(payload.byteCount, at: now) == true,
             callBucket.take(payload.byteCount, at: now)
         else { throw .overRate }
         var route = TURNRoute(
             client: receiver.client,
-            channel: receiver.call?.channel(of: sender.relayed, at: now),
+            channel: callChannels[other]?.channel(of: sender.relayed, at: now),
             peer: sender.relayed,
             generator: SplitMix64(seed: generator.next())
         )

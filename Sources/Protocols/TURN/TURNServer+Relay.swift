@@ -16,7 +16,7 @@ extension TURNServer {
         guard let slot = slotsByClient[client] else { throw .noAllocation }
         let start = Self.channelHeaderBytes
         let number = message.bigEndianUInt16(at: 0)
-        if let call = allocations[slot]?.call {
+        if let call = callChannels[slot] {
             guard let peer = call.peer(of: number, at: now) else { throw .noChannel }
             try relay(message.extracting(start..<start + length), from: slot, toMember: peer, at: now, into: batch)
             return nil
@@ -41,7 +41,7 @@ extension TURNServer {
         else { throw .badIndication }
         guard !data.isEmpty else { throw .empty }
         guard let slot = slotsByClient[client] else { throw .noAllocation }
-        guard allocations[slot]?.call == nil else {
+        guard callChannels[slot] == nil else {
             try relay(message.bytes.extracting(data), from: slot, toMember: peer, at: now, into: batch)
             return nil
         }

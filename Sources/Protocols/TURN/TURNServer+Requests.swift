@@ -192,10 +192,10 @@ extension TURNServer {
         guard transport == 17 else { throw .unsupportedTransport }
         let ip = try relayedIP(attributes.family)
         guard !attributes.asksForReservation else { throw .insufficientCapacity }
-        guard let session = sessions[id], session.call?.releasedUntil == nil,
+        guard let session = sessions[id], callMembers[id]?.releasedUntil == nil,
             sessions[id]?.mayAllocate(configuration, at: now) == true
         else { throw .quotaReached }
-        if let deadline = session.firstAllocationDeadline, !session.hasAllocated, now >= deadline {
+        if !session.hasAllocated, now >= session.firstAllocationDeadline {
             throw .unauthorized
         }
         let even = attributes.asksForEvenPort
@@ -208,7 +208,6 @@ extension TURNServer {
             transactionID: transactionID,
             grantedSeconds: Self.lifetime(attributes.lifetime),
             peers: session.peers,
-            isCall: session.call != nil,
             at: now
         )
         addAllocation(allocation)
@@ -259,7 +258,7 @@ extension TURNServer {
             event = removeAllocation(slot, at: now)
         } else {
             seconds = Self.lifetime(attributes.lifetime)
-            if let end = sessions[allocation.session]?.call?.releasedUntil {
+            if let end = callMembers[allocation.session]?.releasedUntil {
                 guard now < end else { throw .quotaReached }
                 seconds = min(seconds, UInt32(clamping: (end - now).nanoseconds / 1_000_000_000))
             }
@@ -282,9 +281,9 @@ extension TURNServer {
             guard peer.ip.isV4 == allocation.relayed.ip.isV4 else { throw .peerAddressFamilyMismatch }
             guard mayReach(peer.ip, from: allocation) else { throw .forbidden }
         }
-        guard allocation.call == nil else {
+        guard callChannels[slot] == nil else {
             // All are the one address of the other member's allocations.
-            allocations[slot]?.call?.permit(at: now)
+            callChannels[slot]?.permit(at: now)
             return
         }
         for peer in attributes.peers { allocations[slot]?.permit(peer.ip, at: now) }
@@ -300,9 +299,9 @@ extension TURNServer {
             let channel = ChannelNumber(rawValue: number)
         else { throw .badRequest }
         guard peer.ip.isV4 == allocation.relayed.ip.isV4 else { throw .peerAddressFamilyMismatch }
-        guard allocation.call == nil else {
+        guard callChannels[slot] == nil else {
             guard memberSlot(at: peer, from: allocation) != nil else { throw .forbidden }
-            switch allocations[slot]?.call?.bind(channel, to: peer, at: now) {
+            switch callChannels[slot]?.bind(channel, to: peer, at: now) {
             case .bound: return
             case .full: throw .insufficientCapacity
             case .taken, nil: throw .badRequest

@@ -50,7 +50,11 @@ public struct TURNServer: Sendable {
     private var portsV6: RelayedPortPool
     /// What all calls together may send.
     var callBucket: TokenBucket
-    /// The sessions that are members of calls which are not released.
+    /// The sessions that are members of calls, and what leads from their allocations to the other member, by slot. They are beside the
+    /// sessions and allocations, because those of peers are many, and are copied.
+    var callMembers: [TURNSessionID: TURNCallMember] = [:]
+    var callChannels: [Int: TURNCallChannels] = [:]
+    /// Those of them whose calls are not released.
     var callSessionCount = 0
     var generator: SplitMix64
 
@@ -125,7 +129,7 @@ public struct TURNServer: Sendable {
         let clients = session.allocations.compactMap { allocations[$0]?.client }
         // First, because the end of the last allocation may end the session.
         sessions[id] = nil
-        if let call = session.call, call.releasedUntil == nil { callSessionCount -= 1 }
+        if let call = callMembers.removeValue(forKey: id), call.releasedUntil == nil { callSessionCount -= 1 }
         for slot in session.allocations { removeAllocation(slot, at: now) }
         sessionsByUsername[session.username] = nil
         return clients
@@ -232,6 +236,7 @@ public struct TURNServer: Sendable {
         slotsByClient[allocation.client] = slot
         slotsByRelayed[allocation.relayed] = slot
         sessions[allocation.session]?.add(slot)
+        if callMembers[allocation.session] != nil { callChannels[slot] = TURNCallChannels() }
         deadlines.set(slot, to: allocation.expiresAt)
         counters.allocationsCreated &+= 1
     }
@@ -257,7 +262,7 @@ public struct TURNServer: Sendable {
             portsV6.release(port, of: client, at: now)
         }
         counters.allocationsEnded &+= 1
-        if allocation.call != nil { removeUnusedCall(of: allocation.session, at: now) }
+        if callChannels.removeValue(forKey: slot) != nil { removeUnusedCall(of: allocation.session, at: now) }
         return .ended(allocation.session, relayed: allocation.relayed, client: allocation.client)
     }
 }

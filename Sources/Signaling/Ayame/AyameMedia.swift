@@ -167,7 +167,10 @@ struct AyameMedia: Sendable {
             // These fail for a participant that has ended, and for one that an operator muted. Neither concerns the answer.
             if receives != opened.receivedKinds.contains(kind) {
                 let selection = SubscriptionSelection(kind: kind)
-                _ = try? await directory.perform(.subscribe(receives, to: selection, receiver: .participant(id)), by: id)
+                _ = try? await directory.perform(
+                    .subscribe(receives, to: selection, receiver: .participant(id)),
+                    by: id
+                )
             }
             if sends != opened.sentKinds.contains(kind) {
                 _ = try? await directory.perform(.setMuted(!sends, kinds: [kind], of: .participant(id)), by: id)

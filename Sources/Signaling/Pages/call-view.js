@@ -43,7 +43,7 @@ export async function joinCall(name) {
     try {
       const stream = await openDevices();
       if (session !== room) { for (const one of stream.getTracks()) one.stop(); return; }
-      for (const one of stream.getTracks()) room.local[one.kind] = one;
+      for (const one of stream.getTracks()) adopt(room, one.kind, one);
     } catch (error) {
       if (session === room) complain(`${mediaWords(error)} ${t('call.otherUnseen')}`);
     }
@@ -181,7 +181,7 @@ async function muteCall(room, kind) {
       track.enabled = !track.enabled;
       return;
     }
-    room.local.audio = await openFor(room, 'audio', microphoneConstraints(ui['call-microphone'].value || ui.microphone.value));
+    adopt(room, 'audio', await openFor(room, 'audio', microphoneConstraints(ui['call-microphone'].value || ui.microphone.value)));
     await room.call?.replaceTrack('audio', room.local.audio);
     return;
   }
@@ -189,11 +189,17 @@ async function muteCall(room, kind) {
     room.isCameraOff = true;
     if (!room.pattern) { track.stop(); room.local.video = null; }
   } else {
-    room.local.video = room.pattern ? track
-      : await openFor(room, 'video', cameraConstraints(ui['call-camera'].value || ui.camera.value));
+    adopt(room, 'video', room.pattern ? track
+      : await openFor(room, 'video', cameraConstraints(ui['call-camera'].value || ui.camera.value)));
     room.isCameraOff = false;
   }
   await room.call?.replaceTrack('video', sentPicture(room));
+}
+
+/** Takes a device that was opened. One that was opened meanwhile does not stay on behind it. */
+function adopt(room, kind, track) {
+  if (room.local[kind] !== track) room.local[kind]?.stop();
+  room.local[kind] = track;
 }
 
 async function switchTo(room, kind, device) {
@@ -201,7 +207,7 @@ async function switchTo(room, kind, device) {
   const fresh = await openFor(room, kind, device);
   if (!fresh) return;
   fresh.enabled = room.local[kind]?.enabled ?? true;
-  room.local[kind] = fresh;
+  adopt(room, kind, fresh);
   if (kind === 'video') room.isCameraOff = false;
   await room.call?.replaceTrack(kind, kind === 'video' ? sentPicture(room) : fresh);
 }

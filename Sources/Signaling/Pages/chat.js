@@ -130,7 +130,9 @@ function own(text) {
 
 /** One line of at most `charactersMax` characters. */
 function shortened(text) {
-  const line = text.slice(0, 4 * charactersMax).replace(/[\p{Cc}\s]+/gu, ' ').trim();
+  // Marks of direction would show an address as another one.
+  const line = text.slice(0, 4 * charactersMax).replace(/[\u200E\u200F\u061C\u202A-\u202E\u2066-\u2069]/gu, '')
+    .replace(/[\p{Cc}\s]+/gu, ' ').trim();
   const characters = [...line];
   const isCut = text.length > 4 * charactersMax || characters.length > charactersMax;
   return { text: isCut ? `${characters.slice(0, charactersMax).join('')} …` : line, isCut };
@@ -185,7 +187,7 @@ function linked(text) {
     if (address.endsWith(')') && !address.includes('(')) address = address.slice(0, -1);
     if (!isSafe(address)) continue;
     const link = make('a', '', address);
-    Object.assign(link, { href: address, target: '_blank', rel: 'noopener noreferrer nofollow' });
+    Object.assign(link, { href: address, target: '_blank', rel: 'noopener noreferrer nofollow', dir: 'ltr' });
     parts.push(text.slice(end, found.index), link);
     end = found.index + address.length;
   }

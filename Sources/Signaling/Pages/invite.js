@@ -52,8 +52,11 @@ async function copy() {
   try {
     await navigator.clipboard.writeText(link());
     say(t('invite.copied'));
+    ui['invite-dialog'].close();
   } catch {
-    say(t('invite.byHand', { link: link() }));
+    // A link with a token is for the clipboard, and not for those who see the screen.
+    if (ui['invite-dialog'].open) ui['invite-link'].select();
+    else say(t('invite.byHand', { link: link() }));
   }
 }
 
@@ -84,5 +87,5 @@ export function invite({ channel, how, token }) {
 
 ui['invite-dialog'].addEventListener('change', draw);
 ui['invite-link'].addEventListener('focus', () => ui['invite-link'].select());
-ui['invite-copy'].addEventListener('click', () => { copy(); ui['invite-dialog'].close(); });
+ui['invite-copy'].addEventListener('click', copy);
 ui['invite-send'].addEventListener('click', () => navigator.share({ url: link() }).catch(() => {}));

@@ -52,6 +52,9 @@ export async function openPreview({ isMore = false } = {}) {
     const wish = Object.fromEntries(kinds.map((kind) => [kind, settings.constraints(kind)]));
     const found = await captureEach(wish, (error) => { trouble = errorText(error); });
     if (mine !== opening) { for (const one of found) one.stop(); return; }
+    // Somebody may have switched one off while the browser asked.
+    for (const one of found.filter(({ kind }) => !wants[kind])) one.stop();
+    found.splice(0, found.length, ...found.filter(({ kind }) => wants[kind]));
     tracks.push(...found);
     for (const one of found) one.onended = () => { if (tracks.includes(one)) openPreview(); };
     if (!sound) listen();

@@ -21,6 +21,7 @@ let speaker = new Speaker();
 /** Shows a channel or call in place of the form. */
 export function begin(room) {
   session = room;
+  soundWanted = true;
   speaker = new Speaker();
   notice('');
   warn();

@@ -24,6 +24,8 @@ export class Channel extends EventTarget {
   #main;
   #resume = null;
   #mayModerate = false;
+  /** Whether the user asked to speak since its last change of role. */
+  #hasAsked = false;
   #settling = null;
 
   constructor(options) {
@@ -274,6 +276,8 @@ export class Channel extends EventTarget {
 
   async #becomeRole(role, by) {
     if (role === this.role) return;
+    const isOwnWish = by === 'self' || this.#hasAsked;
+    this.#hasAsked = false;
     this.role = role;
     this.#handChanged({ user_id: this.user, display_name: this.displayName, raised: false });
     this.#emit('roleChanged', { role, by });
@@ -281,7 +285,8 @@ export class Channel extends EventTarget {
     if (role === 'audience') {
       this.unpublishScreen();
       await this.unpublish();
-    } else if (this.#options.autoPublish) {
+    } else if (this.#options.autoPublish && isOwnWish) {
+      // Whom others make host, without having asked, opens its devices itself.
       await this.publish().catch((error) => this.#emit('error', { error }));
     }
   }
@@ -289,6 +294,7 @@ export class Channel extends EventTarget {
   /** Raises the hand, or lowers it: hosts and moderators are told. The server lowers it when the role changes. */
   async raiseHand(raised = true) {
     await this.#request('raiseHand', { raised }, 'This server knows no raised hands.');
+    this.#hasAsked = raised;
     this.#handChanged({ user_id: this.user, display_name: this.displayName, raised });
   }
 

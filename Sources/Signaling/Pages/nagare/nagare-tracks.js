@@ -64,6 +64,13 @@ export class LocalTracks {
       for (const track of tracks) if (!isTrack(given[track.kind])) track.stop();
       throw new NagareError('LEFT', 'The channel was left before the camera and the microphone were open.');
     }
+    try {
+      // The member may be audience now.
+      this.#owner.requirePublishing();
+    } catch (error) {
+      for (const track of tracks) if (!isTrack(given[track.kind])) track.stop();
+      throw error;
+    }
     for (const track of tracks) {
       const media = this.#media[track.kind];
       media.release();
@@ -150,7 +157,7 @@ export class LocalTracks {
     if (kind === 'video') media.release();
     try {
       const [track] = isTrack(device) ? [device] : await capture({ [kind]: device });
-      if (this.#isReleased) {
+      if (this.#isReleased || media.muted || !media.wanted) {
         if (!isTrack(device)) track.stop();
         return;
       }
