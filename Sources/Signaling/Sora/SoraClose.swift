@@ -1,6 +1,5 @@
 import Access
 package import ChannelTypes
-import Logging
 import MediaTypes
 package import Web
 
@@ -152,22 +151,6 @@ package struct SoraClose: Error, Hashable, Sendable {
             + "node announces?"
     )
     static let pongTimeout = Self(.pongTimeout, "The client did not answer pings; it may have lost its network.")
-}
-
-// MARK: - Log
-
-extension SoraClose {
-    /// The level of the close's line in the log.
-    ///
-    /// SDKs that try several URLs leave silent WebSockets behind, and what exceeds a rate may be very much.
-    var logLevel: Logger.Level {
-        if self == .connectWaitTimeout || self == .tooManyFromNetwork { return .debug }
-        switch close.code {
-        // A client leaves, moves or is removed, which the rooms log; the node stops.
-        case 1000, 1001: return .debug
-        default: return .notice
-        }
-    }
 }
 
 // MARK: - Mapping of errors
