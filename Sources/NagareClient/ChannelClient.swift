@@ -345,7 +345,9 @@ public actor ChannelClient {
     }
 
     private func ended(_ id: SignalingSession.ID, _ end: SignalingSocketEnd) {
-        guard sockets.removeValue(forKey: id) != nil else { return }
+        guard let task = sockets.removeValue(forKey: id) else { return }
+        // What sends on it ends, too.
+        task.socket?.close()
         act { machine, now in machine.closed(id, end, at: now) }
     }
 

@@ -12,13 +12,12 @@
             task.maximumMessageSize = 1 << 20
             task.resume()
             let socket = URLSessionSocket(task)
-            // A ping is answered by an open WebSocket only.
+            // A ping is answered by an open WebSocket only. Its handler may be called twice or never when the connection is lost.
+            let (answers, answer) = AsyncThrowingStream.makeStream(of: Void.self)
+            task.sendPing { error in answer.finish(throwing: error) }
             try await withTaskCancellationHandler {
-                try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
-                    task.sendPing { error in
-                        if let error { continuation.resume(throwing: error) } else { continuation.resume() }
-                    }
-                }
+                for try await _ in answers {}
+                try Task.checkCancellation()
             } onCancel: {
                 task.cancel()
             }

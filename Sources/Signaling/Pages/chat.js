@@ -91,7 +91,7 @@ export function receive(user, name, text) {
   const shown = shortened(text);
   if (!shown.text) return;
   if (!isOpen()) unread += 1;
-  remember(user, text, Date.now());
+  remember(user, shown.text, Date.now());
   add({ name, ...shown });
   drawButton();
 }
@@ -108,12 +108,19 @@ function remember(user, text, at) {
  * What was written before this browser joined, or while it was away: `{ user, name, text, sentAt }`, oldest first.
  */
 export function receiveEarlier(messages) {
+  const known = [...latest];
   for (const { user, name, text, sentAt } of messages.slice(-messagesMax)) {
     const at = sentAt * 1000;
-    const isKnown = latest.some((one) => one.user === user && one.text === text && Math.abs(one.at - at) < sameMilliseconds);
     const shown = shortened(String(text));
-    if (isKnown || !shown.text || !Number.isFinite(at)) continue;
-    remember(user, text, at);
+    if (!shown.text || !Number.isFinite(at)) continue;
+    const place = known.findIndex((one) =>
+      one.user === user && one.text === shown.text && Math.abs(one.at - at) < sameMilliseconds);
+    if (place >= 0) {
+      // Somebody may write the same twice.
+      known.splice(place, 1);
+      continue;
+    }
+    remember(user, shown.text, at);
     const isOwn = user === ownUser;
     if (!isOpen() && !isOwn) unread += 1;
     add({ name: isOwn ? t('call.you') : name, ...shown, isOwn, at: new Date(at) });
@@ -124,7 +131,7 @@ export function receiveEarlier(messages) {
 /** The own user in the history of the server; none where there is none. */
 let ownUser = null;
 function own(text) {
-  remember(ownUser, text, Date.now());
+  remember(ownUser, shortened(text).text, Date.now());
   add({ name: t('call.you'), text, isOwn: true });
 }
 

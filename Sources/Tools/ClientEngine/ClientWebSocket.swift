@@ -16,6 +16,7 @@ package final class ClientWebSocket: SignalingSocket {
     /// An offer about a hundred members is a quarter of this.
     private static let messageBytesMax = 1 << 20
     private static let connectTimeout = TimeAmount.seconds(10)
+    private static let closeTimeout = TimeAmount.seconds(5)
 
     /// For one reader at a time.
     package let events: AsyncStream<SignalingSocketEvent>
@@ -121,8 +122,11 @@ package final class ClientWebSocket: SignalingSocket {
 
     package func send(_ text: String) { outgoing.yield(.text(text)) }
 
-    /// Sends a close frame. The server's close ends the socket.
-    package func close() { outgoing.yield(.close) }
+    /// Sends a close frame. The server's close ends the socket, or a moment without it.
+    package func close() {
+        outgoing.yield(.close)
+        channel.eventLoop.scheduleTask(in: Self.closeTimeout) { [channel] in channel.close(promise: nil) }
+    }
 
     /// Closes the TCP connection immediately.
     package func abandon() { channel.close(promise: nil) }

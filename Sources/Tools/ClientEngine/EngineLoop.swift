@@ -102,16 +102,24 @@ package actor EngineLoop {
         lastID += 1
         let id = PeerID(rawValue: lastID)
         var generator = SystemRandomNumberGenerator()
-        let client = try MediaClient(
-            core: forwarder,
-            id: id,
-            credentials: credentials,
-            answer: answer,
-            paths: paths,
-            settings: media.settings,
-            at: now,
-            using: &generator
-        )
+        let client: MediaClient
+        do {
+            client = try MediaClient(
+                core: forwarder,
+                id: id,
+                credentials: credentials,
+                answer: answer,
+                paths: paths,
+                settings: media.settings,
+                at: now,
+                using: &generator
+            )
+        } catch {
+            // It may have added its peer.
+            forwarder.removePeer(id, at: now, into: batch)
+            release(socket, isV4: isV4)
+            throw error
+        }
         for kind in MediaKind.allCases { client.setSending(sending.contains(kind), kind: kind) }
         connections[id] = Connection(
             client: client,

@@ -60,8 +60,8 @@ extension ChannelModel {
         return (ChannelReply(participants: command.participant.map { [$0] } ?? []), effects)
     }
 
-    /// Operators may ask for everything, members for what is about themselves, moderators for some of others, and other nodes for their part of an operator's
-    /// command, which is about participants of this node.
+    /// Operators may ask for everything, members for what is about themselves, moderators for some that is about others, and other
+    /// nodes for their part of an operator's command, which is about participants of this node.
     private func checkPermission(of initiator: Initiator, for command: ChannelCommand) throws(RoomError) {
         switch initiator {
         case .operator: break

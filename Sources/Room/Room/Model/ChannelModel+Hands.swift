@@ -32,7 +32,7 @@ extension ChannelModel {
     /// Who becomes host, and moderates from now on, is told of the audience's hands.
     mutating func tellHands(toHost id: ParticipantID, into effects: inout [Effect]) {
         guard let host = participants[id], host.moderates, state.extended.contains(id) else { return }
-        for hand in hands(asSeenBy: host) { effects.append(.notify(.handChanged(hand), to: [id])) }
+        for hand in hands(asSeenBy: host, isAnnounced: false) { effects.append(.notify(.handChanged(hand), to: [id])) }
     }
 
     /// Others learn from nothing else that a user's hand is gone which was not announced, or whose other connections stay.
@@ -49,10 +49,12 @@ extension ChannelModel {
     }
 
     /// The raised hands that a member sees, in the order of joining.
-    mutating func hands(asSeenBy observer: Participant) -> [Hand] {
+    /// - Parameter isAnnounced: of those alone who are announced, or are not; `nil` for all.
+    mutating func hands(asSeenBy observer: Participant, isAnnounced: Bool? = nil) -> [Hand] {
         workDone += state.connected.count
         return state.connected.compactMap { id in
             guard let participant = participants[id], participant.isHandRaised,
+                participant.isAnnounced == isAnnounced ?? participant.isAnnounced,
                 participant.member.clientID != observer.member.clientID, sees(handOf: participant, observer.id)
             else { return nil }
             return participant.hand

@@ -15,6 +15,8 @@ const extensionMilliseconds = 300;
 const idOf = (user) => user?.id ?? user;
 const earlierMessage = ({ user_id: user, display_name: name = '', text, sent_at: sentAt }) => ({ user, name, text, sentAt });
 
+const asHand = ([user, name]) => ({ user_id: user, display_name: name });
+
 /** One user's place in a channel. Events are `CustomEvent`s with their members in `detail`. */
 export class Channel extends EventTarget {
   #options;
@@ -281,7 +283,7 @@ export class Channel extends EventTarget {
     this.role = role;
     this.#handChanged({ user_id: this.user, display_name: this.displayName, raised: false });
     this.#emit('roleChanged', { role, by });
-    this.#listHands().catch(() => {});
+    this.#forgetHands();
     if (role === 'audience') {
       this.unpublishScreen();
       await this.unpublish();
@@ -305,10 +307,9 @@ export class Channel extends EventTarget {
     this.#emit('handChanged', { user, name, raised });
   }
 
-  /** Who sees which hands depends on the role. */
-  async #listHands() {
-    if (!this.isExtended) return;
-    this.#keepHands((await this.#request('listMembers')).hands ?? []);
+  /** The hands of the audience are for moderators. The server tells who becomes one of them. */
+  #forgetHands() {
+    if (!this.isModerator) this.#keepHands([...this.hands].filter(([user]) => this.#others.user(user)).map(asHand));
   }
 
   /** Takes over the list of raised hands. */
