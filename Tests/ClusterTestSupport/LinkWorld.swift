@@ -158,7 +158,7 @@ package struct LinkWorld {
             }) {
                 let event = events.remove(at: index)
                 now = max(now, event.at)
-                perform(event.event)
+                perform(event.event, event.number)
                 tell(owner)
             }
             now = next
@@ -191,7 +191,7 @@ package struct LinkWorld {
         eventNext += 1
     }
 
-    private mutating func perform(_ event: Event) {
+    private mutating func perform(_ event: Event, _ number: UInt64) {
         let receiver: NodeID =
             switch event {
             case .accept(_, _, let to), .frame(_, _, let to): to
@@ -204,8 +204,8 @@ package struct LinkWorld {
             until = [until, nodes[dialer]?.frozenUntil].compactMap(\.self).max()
         }
         if let until, until > now {
-            events.append((until, eventNext, event))
-            eventNext += 1
+            // With its number, so that what one connection brings keeps its order however often the process stands still.
+            events.append((until, number, event))
             return
         }
         if case .frame(_, let wire, let to) = event, let from = sender(wire, to: to) {
@@ -229,6 +229,9 @@ package struct LinkWorld {
         case .closed(let wire, let at, let goodbye):
             guard isAwake(at), let id = nodes[at]!.connections.first(where: { $0.value == wire })?.key else { return }
             nodes[at]!.connections[id] = nil
+            if let ends = wires[wire], ends.dialer == at, !nodes[at]!.greeted.contains(wire) {
+                nodes[at]!.table.dialFailed(ends.listener, at: now)
+            }
             perform(nodes[at]!.table.disconnected(id, goodbye: goodbye, at: now), at: at)
         }
     }

@@ -135,7 +135,7 @@ import Testing
         run.expect(present.isSubset(of: created) && present.isDisjoint(with: destroyed), "O5")
     }
 
-    @Test(arguments: Seeds.cases(0..<200))
+    @Test(arguments: Seeds.cases(Array(0..<200) + [2_732_954_198]))
     func `after any faults all nodes see the same members, and each of them once`(seeds: Seeds) async {
         let failures = await seeds.failures(of: Self.self) { _ = try Self.disturb($0) }
         for failure in failures { Issue.record("\(failure)") }
@@ -237,7 +237,7 @@ import Testing
         return history
     }
 
-    @Test(arguments: Seeds.cases(Array(0..<20) + [3_586_006_713, 746_185_979]))
+    @Test(arguments: Seeds.cases(Array(0..<20) + [3_586_006_713, 746_185_979, 3_179_765_911]))
     func `without the store everything is as with it`(seeds: Seeds) async {
         for failure in await seeds.failures(of: Self.self, Self.compareHistories) { Issue.record("\(failure)") }
     }
