@@ -90,14 +90,15 @@ start_report() {
 
 add_time() { printf '%s\t%s\t%s\t%s\t%s\n' "$@" >>"$results/times.tsv"; }
 
-# The end of every run that began. Its last line is the total.
+# The end of every run that began: the totals, then what failed, so that a log of which only the end is kept still names it.
+# Its last line is the total.
 finish() {
+    say "Totals (with the slowest rows: $results/times.md)"
+    python3 ops/testing/times.py "$results" "$SECONDS"
     if ((failed)); then
         say "Failures (whole output: $results)"
         printf '%s\n' "${failures[@]}"
     fi
-    say "Totals (with the slowest rows: $results/times.md)"
-    python3 ops/testing/times.py "$results" "$SECONDS"
     printf '%d passed, %d failed\n' "$passed" "$failed"
     if ((failed)); then exit 1; fi
     exit 0
