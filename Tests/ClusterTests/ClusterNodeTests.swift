@@ -54,7 +54,7 @@ import Testing
             cluster: try #require(ClusterName(rawValue: "c")),
             node: try Given.node(name),
             linkHost: "127.0.0.1",
-            linkPort: try await RedisServer.freePort()
+            linkPort: try RedisServer.freePort()
         )
         configuration.publicURL = publicURL
         let log = NodeLog()

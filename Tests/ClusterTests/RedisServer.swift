@@ -1,8 +1,6 @@
 import Cluster
 import Foundation
 import Glibc
-import NIOCore
-import NIOPosix
 import Synchronization
 import Testing
 
@@ -16,7 +14,7 @@ final class RedisServer: Sendable {
 
     /// - Parameter arguments: settings besides those of every server. With `--tls-port`, `port` is that of TLS.
     init(_ arguments: [String] = [], isTLS: Bool = false, sentinelOf primary: RedisServer? = nil) async throws {
-        port = try await Self.freePort()
+        port = try Self.freePort()
         folder = FileManager.default.temporaryDirectory.appendingPathComponent("redis-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let executable = try Self.executable(folder)
@@ -81,19 +79,33 @@ final class RedisServer: Sendable {
 
     /// A port that nothing listens on, and that no other test gets until this process ends. It lies below the ports that
     /// the system gives to connections, one of which could take it before its server does.
-    static func freePort() async throws -> Int {
+    static func freePort() throws -> Int {
         for _ in 0..<portsTried {
             let port = nextPort.withLock { next in
                 next = next < ports.upperBound ? next + 1 : ports.lowerBound
                 return next
             }
             guard Self.claim(port) else { continue }
-            let bootstrap = ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            guard let listener = try? await bootstrap.bind(host: "127.0.0.1", port: port).get() else { continue }
-            try await listener.close()
+            guard Self.isFree(port) else { continue }
             return port
         }
         throw NoFreePort()
+    }
+
+    /// Whether a listener could have the port. The socket that tries it is closed in processes that begin meanwhile, which would
+    /// keep it open otherwise, and the port in use.
+    private static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
     }
 
     /// Claims a port by an abstract socket that has its number as name, as `harness/ports.py` does: the claim holds in all
