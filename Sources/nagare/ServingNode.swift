@@ -135,7 +135,14 @@ struct ServingNode: Sendable {
             ] as [any Service]
         if let traces = services.traces { group.append(traces) }
         if let history = services.history {
-            group.append(HistorySampler(history: history, directory: directory, clients: services.clientStatistics))
+            group.append(
+                HistorySampler(
+                    history: history,
+                    directory: directory,
+                    clients: services.clientStatistics,
+                    webhooks: cluster == nil ? services.webhooks : nil
+                )
+            )
         }
         group += [RoomsService(directory), LoadSampler(directory: directory, drain: drain), server] as [any Service]
         var groupConfiguration = ServiceGroupConfiguration(

@@ -288,6 +288,12 @@ import Wire
         #expect(ended.count == 200)
         #expect(ended.allSatisfy { $0["reason"] == "NODE-CRASHED" && $0["outcome"] == "ended" })
         #expect(ended.first?["ended_at"] == .integer((Self.start + 1_000_000_000) / 1_000_000))
+        let vanished = await again.takeVanishedSessions()
+        #expect(vanished.count == 200 && vanished.allSatisfy { $0.seenAt == Self.start + 1_000_000_000 })
+        #expect(Set(vanished.map(\.session.id.value)) == Set(ended.compactMap { $0["session_id"]?.string }))
+        #expect(vanished.allSatisfy { $0.session.channel.value == "lobby" && $0.session.createdAt == Self.start })
+        #expect(await again.takeVanishedSessions().isEmpty, "they are told once")
+        #expect(try await Self.history(directory: folder.path).takeVanishedSessions().isEmpty, "by one run")
     }
 
     @Test func `a connection whose end could not be stored did not last until a crash`() async throws {

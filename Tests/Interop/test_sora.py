@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -275,6 +276,27 @@ def test_webhooks_authorize_clients_and_receive_events(own_node: StartNode, join
     late = join("recvonly", at=node, metadata='{"password": "sesame"}')
     assert late.closed() == (4490, "AUTHENTICATION-INTERNAL-ERROR")
     assert watcher.last("closed") is None
+
+
+def test_a_node_that_crashed_tells_which_sessions_vanished(
+    own_node: StartNode, join: Join, channel: str, hooks: WebhookServer, tmp_path: Path
+) -> None:
+    options = ("--state-dir", str(tmp_path), "--session-webhook-url", hooks.url("session"))
+    node = own_node(*options)
+    member = join("sendonly", at=node).connected()
+    connection = member.offer()["connection_id"]
+    saved = lambda: sqlite3.connect(next(tmp_path.glob("history-*.sqlite"))).execute("SELECT id FROM connections").fetchall()
+    wait_until(lambda: (connection,) in saved(), "the connection in the file", 10, describe=saved)
+    node.process.kill()
+    node.process.wait(10)
+    # For the fixture, which expects a graceful end.
+    node.process.returncode = 0
+    own_node(*options, ports=node.ports)
+    told = lambda: [one for one in hooks.received["session"] if one["channel_id"] == channel]
+    wait_until(lambda: "session.vanished" in [one["type"] for one in told()], "the report", 10, describe=told)
+    created, vanished = told()[:2]
+    assert (created["type"], vanished["type"]) == ("session.created", "session.vanished"), told()
+    assert created["session_id"] == vanished["session_id"] and created["id"] != vanished["id"], told()
 
 
 # Many participants.

@@ -136,6 +136,17 @@ package final class ConnectionHistory: Sendable {
         }
     }
 
+    /// The sessions that ended with an earlier run of the node, which could not say so, and when each was last seen in
+    /// nanoseconds since 1970 UTC; empty from the second call on, and without a file. A session's begin is that of its first
+    /// connection that was saved.
+    package func takeVanishedSessions() async -> [(session: ChannelSession, seenAt: Int64)] {
+        await store.takeLeftSessions().compactMap { left in
+            guard let id = ChannelSessionID(left.id), let channel = ChannelName(left.channel) else { return nil }
+            let session = ChannelSession(id: id, channel: channel, createdAt: left.createdAt &* 1_000_000)
+            return (session, left.seenAt &* 1_000_000)
+        }
+    }
+
     package var counts: Counts {
         let stored = store.counts
         return Counts(live: live.withLock(\.count), stored: stored.stored, lost: stored.lost)

@@ -42,6 +42,16 @@ actor HistoryStore {
         let id: String
     }
 
+    /// A session of which an earlier run of the node left connections behind.
+    struct LeftSession: Hashable, Sendable {
+        let channel: String
+        let id: String
+        /// The begin of its first known connection, in milliseconds since 1970 UTC.
+        let createdAt: Int64
+        /// When it was last saved, in milliseconds since 1970 UTC.
+        let seenAt: Int64
+    }
+
     struct Counts: Hashable, Sendable {
         var stored: UInt64 = 0
         /// Not stored, because too many waited or the database failed.
@@ -62,6 +72,8 @@ actor HistoryStore {
     /// One in so many entries is deleted to make room.
     private static let evictedShare = 10
     private static let version = 1
+    /// The most ``LeftSession``s that are read.
+    private static let leftMax = 10_000
     /// The condition of entries of connections that last.
     private static let isLive = "outcome = '\(ConnectionOutcome.live.rawValue)'"
 
@@ -96,6 +108,7 @@ actor HistoryStore {
     private var toldError: String?
     /// Whether a damaged file was closed and could not be replaced.
     private var isFileClosed = false
+    private var leftSessions: [LeftSession] = []
     /// When a damaged file was last put aside, in milliseconds since 1970 UTC.
     private var putAsideAt: Int64?
     /// In milliseconds.
@@ -132,8 +145,10 @@ actor HistoryStore {
     private func begin() {
         do throws(DatabaseError) {
             // Connections that an earlier run of the node left behind.
-            try perform { database throws(DatabaseError) in
+            leftSessions = try perform { database throws(DatabaseError) in
+                let sessions = try Self.liveSessions(database)
                 try Self.endSaved(ConnectionHistory.lostNodeReason, except: [], database)
+                return sessions
             }
             try deleteExpired()
         } catch {
@@ -223,6 +238,28 @@ actor HistoryStore {
         try perform { database throws(DatabaseError) in
             try database.run("DELETE FROM connections WHERE ended < ?", [.integer(limit)])
         }
+    }
+
+    /// The sessions of which an earlier run of the node left connections behind; empty from the second call on.
+    func takeLeftSessions() -> [LeftSession] {
+        defer { leftSessions = [] }
+        return leftSessions
+    }
+
+    private static func liveSessions(_ database: borrowing Database) throws(DatabaseError) -> [LeftSession] {
+        var sessions: [LeftSession] = []
+        try database.run(
+            """
+            SELECT channel, json_extract(summary, '$.session_id') AS session, MIN(created), MAX(ended) FROM connections
+            WHERE \(isLive) AND session IS NOT NULL GROUP BY channel, session ORDER BY MIN(created) LIMIT \(leftMax)
+            """
+        ) { row in
+            guard row.count == 4, case .text(let channel) = row[0], case .text(let id) = row[1],
+                case .integer(let created) = row[2], case .integer(let seen) = row[3]
+            else { return }
+            sessions.append(LeftSession(channel: channel, id: id, createdAt: created, seenAt: seen))
+        }
+        return sessions
     }
 
     /// Ends entries of connections that last, at the times at which they were last saved.

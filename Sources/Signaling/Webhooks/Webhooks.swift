@@ -1,5 +1,5 @@
 import Access
-import ChannelTypes
+package import ChannelTypes
 import JSON
 package import Logging
 package import Room
@@ -124,6 +124,16 @@ package actor Webhooks {
                 isEssential: false
             )
         }
+    }
+
+    /// Tells of a session that ended with an earlier run of the node, which could not say so.
+    /// - Parameter unixNanoseconds: when it was last seen, since 1970 UTC.
+    package func vanished(_ session: ChannelSession, unixNanoseconds: Int64) async {
+        await enqueue(
+            bodies.session("session.vanished", session, unixNanoseconds: unixNanoseconds),
+            of: session,
+            isNew: false
+        )
     }
 
     /// Queues an event of a kind that subscriptions have, too.

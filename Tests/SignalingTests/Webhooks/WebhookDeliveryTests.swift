@@ -254,4 +254,23 @@ struct WebhookDeliveryTests {
             #expect(script.told.last?["session_id"] == .string(session.id.value))
         }
     }
+
+    @Test func `a session that ended with an earlier run is told as vanished, when it was last seen`() async throws {
+        var generator = SeededGenerator(seed: 7)
+        let session = ChannelSession(
+            id: ChannelSessionID(using: &generator),
+            channel: try #require(ChannelName("lobby")),
+            createdAt: 1_000_000_000
+        )
+        let bench = try SignalingBench()
+        let script = Script([.success("")])
+        let webhooks = Self.webhooks(script, WebhookCounters())
+        await webhooks.vanished(session, unixNanoseconds: 61_000_000_000)
+        try await Self.finish(webhooks, bench.directory)
+        #expect(script.told.count == 1)
+        let told = try #require(script.told.first)
+        #expect(told["type"] == "session.vanished" && told["channel_id"] == "lobby")
+        #expect(told["session_id"] == .string(session.id.value) && told["created_time"] == 1)
+        #expect(told["timestamp"]?.string?.hasPrefix("1970-01-01T00:01:01") == true)
+    }
 }
