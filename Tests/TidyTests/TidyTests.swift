@@ -195,7 +195,7 @@ import Testing
         let rows = NamedTest.rows(of: text)
         #expect(rows.count >= 60, "one row for each behaviour")
         for row in rows {
-            #expect(row.columns == 7, "\(row.text)")
+            #expect(row.columns == 8, "\(row.text)")
             #expect(!row.tests.isEmpty, "\(row.text)")
             for test in row.tests {
                 let url = SourceTree.root.appendingPathComponent(test.path)

@@ -63,6 +63,8 @@ struct ClientCallTests {
             #expect(first.elapsed > .zero && !first.isReturn && first.users.isEmpty && first.connectionID.count == 26)
             let second = try await ben.client.join()
             #expect(second.users.map(\.id) == ["anna"])
+            let again = await #expect(throws: NagareError.self) { try await ben.client.join() }
+            #expect(again?.code == 16_843_521)
             try await anna.sees("Ben is online") { $0.isOnline("ben") }
             #expect(await anna.client.users.first?.name == "Ben")
             for (one, other) in [(anna, "ben"), (ben, "anna")] {
