@@ -165,7 +165,11 @@ let package = Package(
         ),
         module("Room/ChannelData", ["Base", "MediaTypes", "Deflate", "ChannelTypes"]),
         module("Room/Admission", ["Base", "Wire", "MediaTypes", "ChannelTypes"]),
-        module("Room/Room", ["Admission", "Base", "Wire", "Metrics", "MediaTypes", "ChannelTypes", "ChannelData"]),
+        module("Room/Speakers", ["ChannelTypes"]),
+        module(
+            "Room/Room",
+            ["Admission", "Base", "Wire", "Metrics", "MediaTypes", "ChannelTypes", "ChannelData", "Speakers"]
+        ),
         module("Signaling/Listeners", [nio("NIOCore")]),
         module(
             "Metrics/Telemetry",
@@ -277,7 +281,8 @@ let package = Package(
             "Signaling/Operators",
             [
                 "Admission",
-                "Base", "Wire", "MediaTypes", "JSON", "History", "Access", "ChannelTypes", "Room", "Pages", "Web",
+                "Base", "Wire", "Metrics", "MediaTypes", "JSON", "History", "Access", "ChannelTypes", "Room", "Pages",
+                "Web",
                 "Webhooks",
                 "Ayame",
                 hummingbird("Hummingbird"),
@@ -415,7 +420,8 @@ let package = Package(
             "RoomTests",
             [
                 "Admission",
-                "Deflate", "ChannelTypes", "ChannelData", "Room", "RoomTestSupport", "MediaTypes", "SeedSupport",
+                "Deflate", "ChannelTypes", "ChannelData", "Speakers", "Room", "RoomTestSupport", "MediaTypes",
+                "SeedSupport",
                 "TestSupport", "Base", "Wire",
             ]
         ),

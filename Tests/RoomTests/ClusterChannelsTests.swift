@@ -1,6 +1,7 @@
 import Base
 import MediaTypes
 import RoomTestSupport
+import Speakers
 import Synchronization
 import TestSupport
 import Testing

@@ -82,20 +82,10 @@ struct FilterListTests {
         let row = Self.rows[index]
         let list = try FilterList(row.filters)
         var generator = SeededGenerator(seed: 5)
-        let sources = ["one", "two"].map { client in
-            Source(
-                id: ParticipantID(using: &generator),
-                clientID: client,
-                peer: PeerID(rawValue: 1),
-                location: 0,
-                publications: [],
-                isFocused: false,
-                isSpeaker: false
-            )
-        }
+        let senders = ["one", "two"].map { (ParticipantID(using: &generator).value, $0) }
         var visited = 0
-        let blocked = sources.flatMap { source in
-            let verdict = list.verdict(on: source, visited: &visited)
+        let blocked = senders.flatMap { connectionID, clientID in
+            let verdict = list.verdict(on: connectionID, clientID, visited: &visited)
             return [verdict.audio, verdict.video]
         }
         #expect(blocked == row.isBlocked, "\(row.name)")

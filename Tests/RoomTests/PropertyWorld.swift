@@ -2,6 +2,7 @@ import Base
 import MediaTypes
 import RoomTestSupport
 import SeedSupport
+import Speakers
 import Wire
 
 @testable import Admission

@@ -1,5 +1,6 @@
 import MediaTypes
 import RoomTestSupport
+import Speakers
 import TestSupport
 import Testing
 

@@ -11,6 +11,7 @@ import Operators
 import Room
 import SRTP
 import Telemetry
+import Web
 
 /// The values of one scrape.
 struct NodeSnapshot: Sendable {
@@ -147,7 +148,13 @@ struct NodeSnapshot: Sendable {
         keySet?.add(to: &page)
         traces?.add(to: &page)
         for channel in channels { channel.add(to: &page) }
-        signaling.add(to: &page, media: mediaTotals)
+        signaling.add(to: &page, media: mediaTotals, version: BuildInformation.version)
+        page.addHistogram(
+            MediaMetrics.setupName,
+            help: MediaMetrics.setupHelp,
+            labels: [MetricLabel("phase", "answer")],
+            signaling.counts.answerTimes
+        )
         cluster?.add(to: &page)
         process?.add(to: &page)
         return page

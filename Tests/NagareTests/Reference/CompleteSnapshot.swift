@@ -6,6 +6,7 @@ import Forwarding
 import History
 import MediaTypes
 import Metrics
+import Operators
 import Room
 import SRTP
 import Signaling

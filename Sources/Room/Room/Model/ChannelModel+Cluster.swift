@@ -2,6 +2,7 @@ import Admission
 import Base
 package import ChannelTypes
 package import MediaTypes
+import Speakers
 
 // The other nodes of a cluster that have the channel. Each tells of its own members, which are participants here too: in all
 // lists and counts, without media, signaling and deadlines of this node. Viewers of this node play their tracks like any

@@ -1,6 +1,7 @@
 import Base
 import ChannelTypes
 import MediaTypes
+import Speakers
 import Wire
 
 // Notifications. Members of one bundle are not notified of each other.

@@ -1,5 +1,6 @@
 import ChannelTypes
 package import MediaTypes
+import Speakers
 
 // What holds for the whole channel at all nodes.
 

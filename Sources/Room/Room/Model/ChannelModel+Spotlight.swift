@@ -1,6 +1,7 @@
 import Base
 package import ChannelTypes
 import MediaTypes
+import Speakers
 import Wire
 
 // The members in focus. ``Viewer`` applies the focus to one receiver's slots.

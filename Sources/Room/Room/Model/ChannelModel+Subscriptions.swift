@@ -1,6 +1,7 @@
 import Admission
 package import ChannelTypes
 package import MediaTypes
+import Speakers
 package import Wire
 
 // MARK: - Slots of single senders' tracks
@@ -56,7 +57,7 @@ extension ChannelModel {
     private mutating func channelVerdict(on source: Source) -> FilterDecision {
         if let known = state.session?.verdicts[source.id] { return known }
         guard let filters = state.session?.filters, !filters.isEmpty else { return FilterDecision() }
-        let verdict = filters.verdict(on: source, visited: &workDone)
+        let verdict = filters.verdict(on: source.id.value, source.clientID, visited: &workDone)
         state.session?.verdicts[source.id] = verdict
         return verdict
     }

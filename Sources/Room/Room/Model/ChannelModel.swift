@@ -2,6 +2,7 @@ package import Admission
 import Base
 package import ChannelTypes
 package import MediaTypes
+import Speakers
 package import Wire
 
 /// One channel as a state machine: events in, effects out, with no I/O, clock or randomness.

@@ -1,6 +1,7 @@
 import Admission
 import ChannelTypes
 import MediaTypes
+import Speakers
 
 /// The lists of a channel's members by their activity, and the state of its session.
 struct ChannelState: Sendable, Codable {

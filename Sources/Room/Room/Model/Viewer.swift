@@ -303,7 +303,7 @@ extension Viewer {
         guard let source else { return FilterDecision() }
         var verdict = source.channelVerdict
         guard !filters.isEmpty else { return verdict }
-        let own = verdicts[source.id] ?? filters.verdict(on: source, visited: &visited)
+        let own = verdicts[source.id] ?? filters.verdict(on: source.id.value, source.clientID, visited: &visited)
         if verdicts.count >= Self.verdictsMax { verdicts = [:] }
         verdicts[source.id] = own
         verdict.audio = verdict.audio || own.audio

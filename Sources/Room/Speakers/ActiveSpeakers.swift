@@ -1,11 +1,11 @@
-import ChannelTypes
+package import ChannelTypes
 
 /// The members of a channel's session that are in focus: those that were fixed, then those that spoke last.
 ///
 /// Members that speak rank before silent ones. Among speaking members the one that started last ranks first, among
 /// silent ones the one that stopped last. A member that was focused by request counts as speaking until somebody starts
 /// to speak.
-struct ActiveSpeakers: Sendable, Codable {
+package struct ActiveSpeakers: Sendable, Codable {
     private struct Entry: Sendable, Codable {
         enum State: Sendable, Codable { case speaking, focusedByRequest, silent }
         var state: State
@@ -21,22 +21,24 @@ struct ActiveSpeakers: Sendable, Codable {
     /// Members that other nodes may fix: more than are ever in focus.
     private static let fixedMax = 64
     /// In the order of the requests. One without an entry has not come to this node yet, and is in focus when it does.
-    private(set) var fixed: [ParticipantID] = []
+    package private(set) var fixed: [ParticipantID] = []
     private var changeNext: UInt64 = 0
-    private(set) var requestedNumber: Int?
+    package private(set) var requestedNumber: Int?
     /// `nil` while nobody joined with spotlight.
     private var defaultNumber: Int?
     /// In the order of rank; empty while nobody uses the spotlight.
-    private(set) var focused: [ParticipantID] = []
+    package private(set) var focused: [ParticipantID] = []
+
+    package init() {}
 
     /// Whether anybody joined with spotlight. Nobody is notified of focus before.
-    var isInUse: Bool { defaultNumber != nil }
+    package var isInUse: Bool { defaultNumber != nil }
     /// The most members in focus.
-    var number: Int { requestedNumber ?? defaultNumber ?? Spotlight.numberDefault }
-    func isFocused(_ id: ParticipantID) -> Bool { focused.contains(id) }
-    func isFixed(_ id: ParticipantID) -> Bool { fixed.contains(id) }
+    package var number: Int { requestedNumber ?? defaultNumber ?? Spotlight.numberDefault }
+    package func isFocused(_ id: ParticipantID) -> Bool { focused.contains(id) }
+    package func isFixed(_ id: ParticipantID) -> Bool { fixed.contains(id) }
 
-    mutating func joined(with spotlight: Spotlight) {
+    package mutating func joined(with spotlight: Spotlight) {
         let nearest = { (number: Int) in
             min(max(number, Spotlight.numbers.lowerBound), Spotlight.numbers.upperBound)
         }
@@ -44,19 +46,19 @@ struct ActiveSpeakers: Sendable, Codable {
         requestedNumber = requestedNumber ?? spotlight.number.map(nearest)
     }
 
-    mutating func change(number: Int) { requestedNumber = number }
+    package mutating func change(number: Int) { requestedNumber = number }
 
-    mutating func startedSpeaking(_ id: ParticipantID) {
+    package mutating func startedSpeaking(_ id: ParticipantID) {
         for (other, entry) in entries where entry.state == .focusedByRequest { entries[other]?.state = .silent }
         entries[id] = Entry(state: .speaking, since: nextChange())
     }
 
-    mutating func stoppedSpeaking(_ id: ParticipantID) {
+    package mutating func stoppedSpeaking(_ id: ParticipantID) {
         guard entries[id]?.state == .speaking else { return }
         entries[id] = Entry(state: .silent, since: nextChange())
     }
 
-    mutating func focus(_ id: ParticipantID, isFixed: Bool) {
+    package mutating func focus(_ id: ParticipantID, isFixed: Bool) {
         entries[id] = Entry(state: .focusedByRequest, since: nextChange())
         if !isFixed {
             fixed.removeAll { $0 == id }
@@ -66,7 +68,7 @@ struct ActiveSpeakers: Sendable, Codable {
     }
 
     /// Takes over which members are fixed. Those that are not here yet are fixed when they come.
-    mutating func setFixed(_ members: [ParticipantID], isHere: (ParticipantID) -> Bool) {
+    package mutating func setFixed(_ members: [ParticipantID], isHere: (ParticipantID) -> Bool) {
         fixed = []
         for id in members.prefix(Self.fixedMax) where !fixed.contains(id) {
             fixed.append(id)
@@ -76,20 +78,20 @@ struct ActiveSpeakers: Sendable, Codable {
 
     /// A member may be in focus from now on.
     /// - Returns: whether it is fixed and was not here before.
-    mutating func came(_ id: ParticipantID) -> Bool {
+    package mutating func came(_ id: ParticipantID) -> Bool {
         guard fixed.contains(id), entries[id] == nil else { return false }
         entries[id] = Entry(state: .silent, since: nextChange())
         return true
     }
 
     /// Removes a member from the ranking until it speaks again.
-    mutating func remove(_ id: ParticipantID) {
+    package mutating func remove(_ id: ParticipantID) {
         entries[id] = nil
         fixed.removeAll { $0 == id }
     }
 
     /// Ranks all members and returns those whose focus changed.
-    mutating func update() -> (focused: [ParticipantID], unfocused: [ParticipantID]) {
+    package mutating func update() -> (focused: [ParticipantID], unfocused: [ParticipantID]) {
         guard isInUse else { return ([], []) }
         let pinned = fixed.filter { entries[$0] != nil }
         let others = entries.filter { !pinned.contains($0.key) }

@@ -1,28 +1,25 @@
-import Forwarding
-import Media
-import Metrics
-import Operators
-import Web
-import Webhooks
+package import Metrics
+package import Web
+package import Webhooks
 
 /// The metrics of connections, clients and webhooks.
 ///
 /// Names with the prefix `sora_` are those of the Sora exporter, for existing dashboards.
-struct SignalingSnapshot: Sendable {
-    var counts = SignalingStatistics.Counts()
-    var webhooks: [String: WebhookCounters.Counts] = [:]
-    var allowed: UInt64 = 0
-    var denied: UInt64 = 0
+package struct SignalingSnapshot: Sendable {
+    package var counts = SignalingStatistics.Counts()
+    package var webhooks: [String: WebhookCounters.Counts] = [:]
+    package var allowed: UInt64 = 0
+    package var denied: UInt64 = 0
     /// Subscriptions to events.
-    var subscriptions = 0
+    package var subscriptions = 0
     /// Events in the delivery queue of each webhook, and of all subscriptions together.
-    var waiting: [String: Int] = [:]
+    package var waiting: [String: Int] = [:]
     /// Seconds since 1970.
-    var time = 0.0
+    package var time = 0.0
 
-    init() {}
+    package init() {}
 
-    init(
+    package init(
         _ statistics: SignalingStatistics,
         _ counters: WebhookCounters,
         _ webhooks: Webhooks,
@@ -46,8 +43,9 @@ struct SignalingSnapshot: Sendable {
 
     private static let names = ["auth", "event", "session", "stats"]
 
-    func add(to page: inout MetricsPage, media: AdminAPI.MediaTotals) {
-        addConnections(to: &page)
+    /// - Parameter version: the program's.
+    package func add(to page: inout MetricsPage, media: AdminAPI.MediaTotals, version: String) {
+        addConnections(to: &page, version)
         addMedia(to: &page, media)
         addClients(to: &page)
         addRefusals(to: &page)
@@ -82,12 +80,12 @@ struct SignalingSnapshot: Sendable {
         )
     }
 
-    private func addConnections(to page: inout MetricsPage) {
+    private func addConnections(to page: inout MetricsPage, _ version: String) {
         page.addGauge("sora_up", help: "Whether the node answers; always 1.", 1)
         page.addGauge(
             "sora_version_info",
             help: "The running program; always 1.",
-            labels: [MetricLabel("version", BuildInformation.version)],
+            labels: [MetricLabel("version", version)],
             1
         )
         page.addGauge("sora_time_seconds", help: "The node's clock, since 1970.", time)
@@ -128,12 +126,6 @@ struct SignalingSnapshot: Sendable {
             "nagare_join_duration_seconds",
             help: "Time from the place in the channel until the transport connected, of each connected participant.",
             counts.setupTimes
-        )
-        page.addHistogram(
-            MediaMetrics.setupName,
-            help: MediaMetrics.setupHelp,
-            labels: [MetricLabel("phase", "answer")],
-            counts.answerTimes
         )
         for (state, value) in [("created", counts.sessionsCreated), ("destroyed", counts.sessionsDestroyed)] {
             page.addCounter(

@@ -1,12 +1,12 @@
-import ChannelTypes
+package import ChannelTypes
 
 /// The members with video that spoke last. Where a network does not carry every picture, theirs go before others.
 ///
 /// A change concerns every viewer of a channel, so changes are few: a conversation among ``countMax`` members changes
 /// nothing, and a change follows the one before it after ``changeSeconds`` at the earliest.
-struct RecentSpeakers: Sendable, Codable {
-    static let countMax = 3
-    static let changeSeconds: Int64 = 2
+package struct RecentSpeakers: Sendable, Codable {
+    package static let countMax = 3
+    package static let changeSeconds: Int64 = 2
 
     /// Those that started to speak last come last.
     private var members: [ParticipantID] = []
@@ -15,12 +15,14 @@ struct RecentSpeakers: Sendable, Codable {
     /// The list does not change before this second of the monotonic clock.
     private var nextChangeSecond: Int64 = .min
 
-    func contains(_ id: ParticipantID) -> Bool { members.contains(id) }
+    package init() {}
+
+    package func contains(_ id: ParticipantID) -> Bool { members.contains(id) }
 
     /// When ``update(at:)`` has something to do; `nil` for never.
-    var deadlineSecond: Int64? { waiting == nil ? nil : nextChangeSecond }
+    package var deadlineSecond: Int64? { waiting == nil ? nil : nextChangeSecond }
 
-    mutating func startedSpeaking(_ id: ParticipantID) {
+    package mutating func startedSpeaking(_ id: ParticipantID) {
         guard let index = members.firstIndex(of: id) else {
             waiting = id
             return
@@ -28,13 +30,13 @@ struct RecentSpeakers: Sendable, Codable {
         members.append(members.remove(at: index))
     }
 
-    mutating func remove(_ id: ParticipantID) {
+    package mutating func remove(_ id: ParticipantID) {
         members.removeAll { $0 == id }
         if waiting == id { waiting = nil }
     }
 
     /// - Returns: the members that came into the list or left it.
-    mutating func update(at second: Int64) -> [ParticipantID] {
+    package mutating func update(at second: Int64) -> [ParticipantID] {
         guard let newcomer = waiting, second >= nextChangeSecond else { return [] }
         waiting = nil
         nextChangeSecond = second + Self.changeSeconds

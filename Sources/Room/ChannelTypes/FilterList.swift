@@ -1,9 +1,7 @@
-import ChannelTypes
-import MediaTypes
-import Wire
+package import Wire
 
 /// The filters of a channel's session or of one receiver, in the order of evaluation.
-struct FilterList: Sendable, Codable {
+package struct FilterList: Sendable, Codable {
     private struct Compiled: Sendable {
         var filter: ForwardingFilter
         var rules: [[(field: ForwardingFilter.Rule.Field, isIn: Bool, values: Set<String>)]]
@@ -34,26 +32,26 @@ struct FilterList: Sendable, Codable {
     }
     private var list: [Compiled] = []
 
-    init() {}
+    package init() {}
 
-    init(from decoder: any Decoder) throws {
+    package init(from decoder: any Decoder) throws {
         list = try decoder.singleValueContainer().decode([ForwardingFilter].self).map(Compiled.init)
     }
 
-    func encode(to encoder: any Encoder) throws {
+    package func encode(to encoder: any Encoder) throws {
         var container = encoder.singleValueContainer()
         try container.encode(filters)
     }
 
     /// Throws ``RoomError/filterExists`` for two of one name, and ``RoomError/filtersTooLarge``.
-    init(_ filters: [ForwardingFilter]) throws(RoomError) {
+    package init(_ filters: [ForwardingFilter]) throws(RoomError) {
         for filter in filters { try create(filter) }
     }
 
-    var filters: [ForwardingFilter] { list.map(\.filter) }
-    var isEmpty: Bool { list.isEmpty }
+    package var filters: [ForwardingFilter] { list.map(\.filter) }
+    package var isEmpty: Bool { list.isEmpty }
 
-    mutating func create(_ filter: ForwardingFilter) throws(RoomError) {
+    package mutating func create(_ filter: ForwardingFilter) throws(RoomError) {
         guard !list.contains(where: { $0.filter.name == filter.name }) else { throw .filterExists }
         guard list.count < ForwardingFilter.filtersMax else { throw .filtersTooLarge }
         try checkSize(with: filter)
@@ -70,7 +68,7 @@ struct FilterList: Sendable, Codable {
     }
 
     /// - Parameter expected: refuse unless this is the filter's version; `nil` accepts any.
-    mutating func update(_ filter: ForwardingFilter, expected: String?) throws(RoomError) {
+    package mutating func update(_ filter: ForwardingFilter, expected: String?) throws(RoomError) {
         let index = try index(of: filter.name, expected: expected)
         try checkSize(with: filter)
         if list[index].filter.priority == filter.priority {
@@ -81,7 +79,7 @@ struct FilterList: Sendable, Codable {
         }
     }
 
-    mutating func delete(_ name: String, expected: String?) throws(RoomError) {
+    package mutating func delete(_ name: String, expected: String?) throws(RoomError) {
         list.remove(at: try index(of: name, expected: expected))
     }
 
@@ -98,10 +96,12 @@ struct FilterList: Sendable, Codable {
 
     /// The kinds of a sender's media that the filters block. The verdict does not change while the sender is connected.
     ///
-    /// - Parameter visited: the number of visited rules is added to it.
-    func verdict(on source: Source, visited: inout Int) -> FilterDecision {
+    /// - Parameters:
+    ///   - connectionID: the sender's connection.
+    ///   - clientID: what the sender calls itself.
+    ///   - visited: the number of visited rules is added to it.
+    package func verdict(on connectionID: String, _ clientID: String, visited: inout Int) -> FilterDecision {
         guard !list.isEmpty else { return FilterDecision() }
-        let (connectionID, clientID) = (source.id.value, source.clientID)
         let blocks = { (kind: MediaKind, visited: inout Int) in
             if let first = list.first(where: { $0.matches(connectionID, clientID, kind, visited: &visited) }) {
                 return first.filter.action == .block
@@ -113,11 +113,16 @@ struct FilterList: Sendable, Codable {
 }
 
 /// The kinds of one sender's media that filters block for a receiver.
-struct FilterDecision: Hashable, Sendable, Codable {
-    var audio = false
-    var video = false
+package struct FilterDecision: Hashable, Sendable, Codable {
+    package var audio: Bool
+    package var video: Bool
 
-    func blocks(_ kind: MediaKind) -> Bool {
+    package init(audio: Bool = false, video: Bool = false) {
+        self.audio = audio
+        self.video = video
+    }
+
+    package func blocks(_ kind: MediaKind) -> Bool {
         switch kind {
         case .audio: audio
         case .video: video
