@@ -1,26 +1,30 @@
-import Wire
+package import Wire
 
 /// What operators decided about the users of a channel. It also holds for connections that a user makes later.
 ///
 /// It lasts as long as the channel's session, or until an operator decides otherwise.
-struct OperatorOverrides: Hashable, Sendable, Codable {
-    struct Hold: Hashable, Sendable, Codable {
+package struct OperatorOverrides: Hashable, Sendable, Codable {
+    package struct Hold: Hashable, Sendable, Codable {
         /// Whether the user may not make itself host.
-        var isAudience = false
+        package var isAudience = false
         /// The kinds that are not forwarded.
-        var muted: Set<MediaKind> = []
+        package var muted: Set<MediaKind> = []
+
+        package init() {}
     }
 
     /// The most users with a hold. Beyond it, users who are not in the channel lose theirs.
-    static let usersMax = 10_000
+    package static let usersMax = 10_000
 
     private var holds: [String: Hold] = [:]
 
+    package init() {}
+
     /// - Parameter user: a client identifier.
-    subscript(user: String) -> Hold { holds[user] ?? Hold() }
+    package subscript(user: String) -> Hold { holds[user] ?? Hold() }
 
     /// - Parameter isPresent: whether a user is in the channel.
-    mutating func change(_ user: String, isPresent: (String) -> Bool, _ change: (inout Hold) -> Void) {
+    package mutating func change(_ user: String, isPresent: (String) -> Bool, _ change: (inout Hold) -> Void) {
         var hold = self[user]
         change(&hold)
         guard hold != Hold() else {
@@ -32,5 +36,5 @@ struct OperatorOverrides: Hashable, Sendable, Codable {
     }
 
     /// Forgets a user who cannot come back under this name.
-    mutating func forget(_ user: String) { holds[user] = nil }
+    package mutating func forget(_ user: String) { holds[user] = nil }
 }
