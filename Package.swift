@@ -138,6 +138,8 @@ let package = Package(
         module("Protocols/TLS", ["OpenSSLBuffers", "COpenSSL"]),
         module("Protocols/SRTP", ["Base", "Wire", "COpenSSL", "CSRTP", "CIPSecMB"]),
         module("Protocols/SCTP", ["Base"]),
+        module("Protocols/RTMP", ["Base"]),
+        module("Protocols/MediaFormat", ["Base", "Wire"]),
         module("Protocols/Signatures", ["COpenSSL"]),
         module("Protocols/Deflate", ["CZlib"]),
         module("Protocols/JSON"),
@@ -383,6 +385,8 @@ let package = Package(
         tests("TLSTests", ["TLS", "TestSupport"]),
         tests("SRTPTests", ["SRTP", "TestSupport", "Base", "Wire", "COpenSSL"], isOptimized: true),
         tests("SCTPTests", ["SCTP", "TestSupport", "Base"]),
+        tests("RTMPTests", ["RTMP", "Base"], resources: [.copy("Recorded")]),
+        tests("MediaFormatTests", ["MediaFormat", "Base", "Wire"]),
         tests("SignaturesTests", ["Signatures", "TestSupport"]),
         tests("DeflateTests", ["Deflate", "TestSupport"]),
         tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Base", "Wire"]),
@@ -539,7 +543,9 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     let cores: Set = [
         "Base", "Wire", "ICE", "TURN", "OpenSSLBuffers", "DTLS", "TLS", "SRTP", "SCTP", "Signatures", "Deflate",
         "CongestionControl", "Metrics",
-        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Admission", "Room", "JSON",
+        "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Admission", "Speakers", "Room",
+        "JSON",
+        "RTMP", "MediaFormat",
         "Cluster", "Access",
         "Web", "Sora", "Ayame", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB", "CPrefetch",
@@ -549,7 +555,9 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
     let parsers = [
-        "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Admission", "Room", "JSON", "Cluster", "Access", "Web",
+        "RTMP", "MediaFormat", "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Admission", "Speakers", "Room",
+        "JSON", "Cluster",
+        "Access", "Web",
         "Sora",
         "Ayame",
     ]

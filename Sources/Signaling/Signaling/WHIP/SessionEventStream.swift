@@ -26,7 +26,7 @@ extension PublicResponder {
 /// Writes the events of one WHIP or WHEP session. Its deinitialization ends the reading, also if nothing was written.
 actor SessionEventStream: EventStream {
     /// The names of the events, for the `Link` of a session.
-    static let names = "token.expiring,interrupted,resumed,network.quality,ended"
+    static let names = "token.expiring,interrupted,resumed,track.changed,network.quality,ended"
 
     private let directory: ChannelDirectory
     private let events: ParticipantEvents

@@ -27,6 +27,15 @@ struct FuzzTarget: Sendable {
         FuzzTarget(name: "tls", lengthMax: 4_000, run: fuzzTLS, seeds: seedsTLS),
         FuzzTarget(name: "srtp", lengthMax: 1_500, run: fuzzSRTP, seeds: seedsSRTP),
         FuzzTarget(name: "sctp", lengthMax: 2_000, run: fuzzSCTP, seeds: seedsSCTP),
+        FuzzTarget(name: "rtmp", lengthMax: 6_000, run: fuzzRTMP, seeds: seedsRTMP),
+        FuzzTarget(name: "flv", lengthMax: 4_000, run: fuzzFLV, seeds: seedsFLV),
+        FuzzTarget(
+            name: "media-configuration",
+            lengthMax: 1_000,
+            run: fuzzMediaConfiguration,
+            seeds: seedsMediaConfiguration
+        ),
+        FuzzTarget(name: "salvage", lengthMax: 6_000, run: fuzzSalvage, seeds: seedsSalvage),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
         FuzzTarget(name: "relay-link", lengthMax: 4_000, run: fuzzRelayLink, seeds: seedsRelayLink),
         FuzzTarget(name: "link", lengthMax: 4_000, run: fuzzLink, seeds: seedsLink),
