@@ -2,7 +2,7 @@
 
 import { setBadge } from './controls.js';
 import { ui } from './ui.js';
-import { errorText, language, t } from './words.js';
+import { errorText, locale, t } from './words.js';
 
 const messagesMax = 300;
 const charactersMax = 2_000;
@@ -178,8 +178,8 @@ function entry({ name, text, at, isCut = false, isOwn = false }) {
 
 function timeOf(at) {
   const clock = { hour: '2-digit', minute: '2-digit' };
-  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString(language, clock)
-    : at.toLocaleString(language, { month: 'short', day: 'numeric', ...clock });
+  return at.toDateString() === new Date().toDateString() ? at.toLocaleTimeString(locale, clock)
+    : at.toLocaleString(locale, { month: 'short', day: 'numeric', ...clock });
 }
 
 /** What may be an address. It ends before what ends a sentence. */

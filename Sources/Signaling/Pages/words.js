@@ -6,9 +6,15 @@ import { readToken } from './token.js';
 
 const languages = { en: english, ja: japanese };
 
-/** Of `?lang=` in the address, else the first of the browser's languages that the page has. */
-export const language = [new URLSearchParams(location.search).get('lang'), ...navigator.languages]
-  .map((one) => one?.split('-')[0].toLowerCase()).find((one) => Object.hasOwn(languages, one)) ?? 'en';
+const languageOf = (tag) => tag?.split('-')[0].toLowerCase();
+const isKnown = (tag) => Object.hasOwn(languages, languageOf(tag));
+const asked = languageOf(new URLSearchParams(location.search).get('lang'));
+/**
+ * By whose habits times and numbers are written, such as `en-GB`: `?lang=` of the address, else the first of the browser's
+ * languages that the page has.
+ */
+export const locale = isKnown(asked) ? asked : navigator.languages.find(isKnown) ?? 'en';
+export const language = languageOf(locale);
 const strings = languages[language];
 const plurals = new Intl.PluralRules(language);
 
@@ -22,7 +28,7 @@ export const isText = (key) => Object.hasOwn(strings, key);
 export function t(key, values = {}) {
   const found = isText(key) ? strings[key] : key;
   const text = typeof found === 'string' ? found : found[plurals.select(values.count)] ?? found.other;
-  const shown = (value) => (typeof value === 'number' ? value.toLocaleString(language) : String(value ?? ''));
+  const shown = (value) => (typeof value === 'number' ? value.toLocaleString(locale) : String(value ?? ''));
   return text.replace(/\{(\w+)\}/g, (_, name) => shown(values[name]));
 }
 
@@ -39,13 +45,13 @@ export function timeOfDay(at) {
   const time = new Date(at);
   const clock = { hour: 'numeric', minute: '2-digit' };
   const isToday = time.toDateString() === new Date().toDateString();
-  return isToday ? time.toLocaleTimeString(language, clock)
-    : time.toLocaleString(language, { month: 'long', day: 'numeric', ...clock });
+  return isToday ? time.toLocaleTimeString(locale, clock)
+    : time.toLocaleString(locale, { month: 'long', day: 'numeric', ...clock });
 }
 
 // ---- what goes on in a call -----------------------------------------------------------------------------------------
 
-const oneDecimal = (number) => number.toLocaleString(language, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const oneDecimal = (number) => number.toLocaleString(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 
 export const words = {
   people: (count) => t(count === 1 ? 'people.alone' : 'people.count', { count }),
