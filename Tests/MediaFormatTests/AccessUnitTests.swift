@@ -1,7 +1,8 @@
 import Base
-import MediaFormat
 import Testing
 import Wire
+
+@testable import MediaFormat
 
 struct AccessUnitTests {
     static let sps = VideoConfigurationTests.sps
@@ -101,7 +102,35 @@ struct AccessUnitTests {
             let pps: [UInt8] = [0x68, UInt8(truncatingIfNeeded: bits >> 8), UInt8(truncatingIfNeeded: bits)]
             if (try? builder.append(unsafe pps.span.bytes)) != nil { sets += 1 }
         }
-        #expect(sets == 32)
+        #expect(sets == 40, "the oldest make room")
+        let long: [UInt8] = [0x68, 0x80] + [UInt8](repeating: 0xFF, count: 4_000)
+        #expect(throws: Never.self) { for _ in 0..<2 { try builder.append(unsafe long.span.bytes) } }
+        #expect(throws: FormatError.limit("bytes of parameter sets")) {
+            for number in 2..<7 {
+                // pic_parameter_set_id 1 to 5.
+                let unit: [UInt8] = [0x68, [0x40, 0x60, 0x20, 0x28, 0x30][number - 2]] + long.dropFirst(2)
+                try builder.append(unsafe unit.span.bytes)
+            }
+        }
+        let other: [UInt8] = [0x6F, 0x80, 0x00, 0x00]
+        var fresh = ParameterSets()
+        #expect(throws: FormatError.invalid("the NAL unit type of a parameter set")) {
+            _ = try fresh.store(h264: unsafe other.span.bytes)
+        }
+    }
+
+    @Test func `the newest parameter sets come first`() throws {
+        var sets = ParameterSets()
+        let sps = VideoConfigurationTests.sps
+        // pic_parameter_set_id 0 and 1.
+        let (pps, other): ([UInt8], [UInt8]) = ([0x68, 0xEB, 0xE3, 0xCB], [0x68, 0x5B, 0xE3, 0xCB])
+        for unit in [sps, pps, other] { #expect(try sets.store(h264: unsafe unit.span.bytes)) }
+        #expect(try !sets.store(h264: unsafe pps.span.bytes), "it is there already")
+        guard case .h264(let record)? = sets.configuration(.h264) else {
+            Issue.record("no configuration")
+            return
+        }
+        #expect(record.sequenceParameterSets == [sps] && record.pictureParameterSets == [other, pps])
     }
 
     @Test func `an AV1 unit from RTP gets sizes`() throws {

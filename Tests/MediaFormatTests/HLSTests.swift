@@ -109,7 +109,7 @@ struct HLSTests {
         )
         let rendition = HLSMultivariantPlaylist.AudioRendition(
             group: "a",
-            name: "Sound",
+            name: "Main sound, 主",
             uri: "audio.m3u8",
             channels: 2,
             isDefault: true
@@ -118,7 +118,7 @@ struct HLSTests {
             #EXTM3U
             #EXT-X-VERSION:6
             #EXT-X-INDEPENDENT-SEGMENTS
-            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Sound",CHANNELS="2",DEFAULT=YES,AUTOSELECT=YES,URI="audio.m3u8"
+            #EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID="a",NAME="Main sound, 主",CHANNELS="2",DEFAULT=YES,AUTOSELECT=YES,URI="audio.m3u8"
             #EXT-X-STREAM-INF:BANDWIDTH=2500000,AVERAGE-BANDWIDTH=2000000,CODECS="avc1.64000b,mp4a.40.2",\
             RESOLUTION=160x90,FRAME-RATE=30.000,AUDIO="a"
             video.m3u8?s=1

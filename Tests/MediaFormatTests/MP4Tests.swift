@@ -123,7 +123,14 @@ struct MP4Tests {
         for count in stride(from: 0, through: file.bytes.count, by: 13) {
             let cut = MemoryFile(Array(file.bytes.prefix(count)))
             let state = try? MP4FileState.inspect(length: cut.length, read: cut.read)
-            guard count >= MP4Header.fileHeaderBytes else { continue }
+            guard count >= MP4Header.fileHeaderBytes else {
+                if case .fragmented(_, let fragments)? = state {
+                    #expect(fragments == 0)
+                } else {
+                    #expect(state == nil)
+                }
+                continue
+            }
             let whole = ends.lastIndex { $0 <= count } ?? 0
             #expect(state == .fragmented(length: UInt64(ends[whole]), fragments: whole))
         }
@@ -230,6 +237,62 @@ struct MP4Tests {
         let kinds: [MediaKind] = frames.first?.kind == .video ? [.video, .audio] : [.audio, .video]
         #expect(sizes == kinds.map { kind in frames.filter { $0.kind == kind }.map(\.bytes.count) })
         #expect(find("ctts", in: movie) != nil && find("stss", in: movie) != nil && find("mvex", in: movie) == nil)
+    }
+
+    /// The 32 bits at an offset.
+    private static func word(_ bytes: [UInt8], _ at: Int) -> Int {
+        bytes[at..<(at + 4)].reduce(0) { $0 << 8 | Int($1) }
+    }
+
+    @Test(arguments: files.indices)
+    func `chunks and sizes of the end lead to the bytes of each frame`(index: Int) throws {
+        let frames = try demux(Self.files[index])
+        let (file, _) = try record(frames)
+        let end = file.bytes.count
+        _ = try MP4Finaliser.complete(length: file.length, read: file.read, write: file.append)
+        let movie = Array(file.bytes[end...])
+        let word = { Self.word(movie, $0) }
+        var position = 0
+        let kinds: [MediaKind] = frames.first?.kind == .video ? [.video, .audio] : [.audio, .video]
+        for kind in kinds {
+            let sizes = try #require(find("stsz", in: movie, from: position))
+            let shapes = try #require(find("stsc", in: movie, from: position))
+            let offsets = try #require(find("stco", in: movie, from: position))
+            position = offsets + 4
+            var samples: [[UInt8]] = []
+            for chunk in 1...word(offsets + 8) {
+                let shape = (0..<word(shapes + 8)).last { word(shapes + 12 + 12 * $0) <= chunk } ?? 0
+                var offset = word(offsets + 12 + 4 * (chunk - 1))
+                for _ in 0..<word(shapes + 16 + 12 * shape) {
+                    let size = word(sizes + 16 + 4 * samples.count)
+                    samples.append(Array(file.bytes[offset..<(offset + size)]))
+                    offset += size
+                }
+            }
+            #expect(samples == frames.filter { $0.kind == kind }.map(\.bytes), "\(kind)")
+        }
+    }
+
+    @Test func `the edit of a track that begins late has its last picture`() throws {
+        var frames = try demux(Fixtures.h264)
+        let late = Interval.milliseconds(523)
+        for index in frames.indices where frames[index].kind == .video {
+            frames[index].decodeTime = frames[index].decodeTime + late
+            frames[index].presentationTime = frames[index].presentationTime + late
+        }
+        frames.sort { $0.decodeTime < $1.decodeTime }
+        let video = frames.filter { $0.kind == .video }
+        #expect(video.contains { $0.presentationTime != $0.decodeTime }, "B-frames")
+        let origin = try #require(frames.map(\.decodeTime).min())
+        let lastShown = try #require(video.map(\.presentationTime).max()) - origin
+        let (file, _) = try record(frames)
+        let end = file.bytes.count
+        _ = try MP4Finaliser.complete(length: file.length, read: file.read, write: file.append)
+        let movie = Array(file.bytes[end...])
+        let list = try #require(find("elst", in: movie))
+        #expect(Self.word(movie, list + 8) == 2)
+        let (start, duration) = (Self.word(movie, list + 16), Self.word(movie, list + 36))
+        #expect(start + duration > lastShown.nanoseconds / 1_000_000, "\(start) + \(duration), \(lastShown)")
     }
 
     @Test func `new parameters are a further description, and in-band after eight`() throws {

@@ -34,6 +34,8 @@ package enum FormatLimits {
     package static let parameterSetBytesMax = 4_096
     /// The parameter sets of one type.
     package static let parameterSetsMax = 32
+    /// The bytes of all parameter sets of a stream. They stand before each key frame once they have changed.
+    package static let parameterSetsBytesMax = 16 << 10
     /// The NAL units of one access unit.
     package static let unitsMax = 512
     /// The OBUs of one temporal unit.

@@ -63,7 +63,7 @@ struct BitReader: ~Escapable {
         return code & 1 == 1 ? code / 2 + 1 : -(code / 2)
     }
 
-    /// uvlc(), AV1 §4.10.3.
+    /// uvlc(), AV1 §4.10.3, of less than 32 leading zeros.
     @_lifetime(self: copy self)
     mutating func uvlc() throws(FormatError) -> UInt32 { try unsigned() }
 }

@@ -75,7 +75,8 @@ package struct AACConfiguration: Hashable, Sendable {
         if let elements { channels = elements }
         guard (1...FormatLimits.channelsMax).contains(channels) else { throw .limit("audio channels") }
         // Nothing follows a program configuration here, because its comment is not read.
-        if elements == nil, !isExplicit { readExtension(&reader) }
+        // Error resilient types, from 17 on, have more fields before it.
+        if elements == nil, !isExplicit, objectType < 17 { readExtension(&reader) }
     }
 
     private static func readObjectType(_ reader: inout BitReader) throws(FormatError) -> Int {
@@ -93,7 +94,8 @@ package struct AACConfiguration: Hashable, Sendable {
     /// GASpecificConfig() (ISO/IEC 14496-3 §4.4.1).
     /// - Returns: the channels of a program configuration; `nil` when there is none.
     private mutating func readGeneral(_ reader: inout BitReader, layout: Int) throws(FormatError) -> Int? {
-        frameSamples = try reader.flag() ? 960 : 1_024
+        let isShort = try reader.flag()
+        frameSamples = objectType == 23 ? (isShort ? 480 : 512) : (isShort ? 960 : 1_024)
         if try reader.flag() { try reader.skip(14) }
         let hasExtension = try reader.flag()
         if layout == 0 { return try Self.readProgram(&reader) }

@@ -37,6 +37,8 @@ package struct H264Configuration: Hashable, Sendable {
         guard sequenceParameterSets.count <= 31, pictureParameterSets.count <= FormatLimits.parameterSetsMax else {
             throw .limit("parameter sets")
         }
+        let bytes = (sequenceParameterSets + pictureParameterSets).reduce(0) { $0 + $1.count }
+        guard bytes <= FormatLimits.parameterSetsBytesMax else { throw .limit("bytes of parameter sets") }
         self.sequenceParameterSets = sequenceParameterSets
         self.pictureParameterSets = pictureParameterSets
         self.extensions = extensions

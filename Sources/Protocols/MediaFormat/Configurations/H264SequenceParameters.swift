@@ -6,8 +6,6 @@ package struct H264SequenceParameters: Hashable, Sendable {
     package private(set) var id = 0
     /// profile_idc.
     package private(set) var profile: UInt8 = 0
-    /// The byte of constraint_set0_flag…constraint_set5_flag.
-    package private(set) var constraints: UInt8 = 0
     /// level_idc, ten times the level.
     package private(set) var level: UInt8 = 0
     /// chroma_format_idc: 0 monochrome, 1 4:2:0, 2 4:2:2, 3 4:4:4.
@@ -21,8 +19,6 @@ package struct H264SequenceParameters: Hashable, Sendable {
     /// Pictures each second by the timing in the VUI (H.264 §E.2.1); `nil` where it tells nothing, or nothing
     /// plausible.
     package private(set) var frameRate: Double?
-    /// Bits of frame_num in the slice header.
-    package private(set) var frameNumberBits = 4
     /// separate_colour_plane_flag: a slice header has two bits more.
     package private(set) var hasSeparatePlanes = false
 
@@ -43,11 +39,12 @@ package struct H264SequenceParameters: Hashable, Sendable {
         size = one
         try reader.skip(8)
         profile = UInt8(truncatingIfNeeded: try reader.bits(8))
-        constraints = UInt8(truncatingIfNeeded: try reader.bits(8))
+        // The constraint flags.
+        try reader.skip(8)
         level = UInt8(truncatingIfNeeded: try reader.bits(8))
         id = try reader.unsigned(max: 31, "seq_parameter_set_id")
         if Self.isHigh(profile: profile) { try readHighFields(&reader) }
-        frameNumberBits = try reader.unsigned(max: 12, "log2_max_frame_num_minus4") + 4
+        _ = try reader.unsigned(max: 12, "log2_max_frame_num_minus4")
         try Self.skipPictureOrder(&reader)
         _ = try reader.unsigned(max: 16, "max_num_ref_frames")
         try reader.skip(1)

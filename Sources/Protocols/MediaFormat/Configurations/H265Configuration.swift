@@ -29,6 +29,8 @@ package struct H265Configuration: Hashable, Sendable {
     private init(_ sets: [[[UInt8]]], lengthBytes: Int) throws(FormatError) {
         guard sets.count == 3, let first = sets[1].first else { throw .invalid("the SPS of hvcC") }
         guard sets.allSatisfy({ $0.count <= FormatLimits.parameterSetsMax }) else { throw .limit("parameter sets") }
+        let bytes = sets.joined().reduce(0) { $0 + $1.count }
+        guard bytes <= FormatLimits.parameterSetsBytesMax else { throw .limit("bytes of parameter sets") }
         videoParameterSets = sets[0]
         sequenceParameterSets = sets[1]
         pictureParameterSets = sets[2]

@@ -122,7 +122,8 @@ package struct HLSMediaPlaylist: Hashable, Sendable {
     package var discontinuitySequence: Int
     /// The attributes of EXT-X-SERVER-CONTROL; `nil` without the tag.
     package var control: ServerControl?
-    /// The segments of the window, the oldest first.
+    /// The segments of the window, the oldest first. That one has its ``Segment/map``, also when it is that of a segment that left
+    /// the window: players that begin here need it.
     package var segments: [Segment]
     /// The segment that is being made; `nil` when it has no part yet.
     package var pending: Pending?

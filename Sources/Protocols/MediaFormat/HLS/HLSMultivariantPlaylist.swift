@@ -66,8 +66,8 @@ package struct HLSMultivariantPlaylist: Hashable, Sendable {
     package var text: String {
         var text = "#EXTM3U\n#EXT-X-VERSION:6\n#EXT-X-INDEPENDENT-SEGMENTS\n"
         for rendition in audio {
-            text += "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\(HLSText.quoted(rendition.group))"
-            text += ",NAME=\(HLSText.quoted(rendition.name)),CHANNELS=\"\(rendition.channels)\""
+            text += "#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\(HLSText.name(rendition.group))"
+            text += ",NAME=\(HLSText.name(rendition.name)),CHANNELS=\"\(rendition.channels)\""
             text +=
                 ",DEFAULT=\(rendition.isDefault ? "YES" : "NO"),AUTOSELECT=YES,URI=\(HLSText.quoted(rendition.uri))\n"
         }
@@ -90,7 +90,7 @@ package struct HLSMultivariantPlaylist: Hashable, Sendable {
             let thousandths = Int((rate * 1_000).rounded())
             attributes.append("FRAME-RATE=\(thousandths / 1_000).\(String(1_000 + thousandths % 1_000).dropFirst())")
         }
-        if let group = variant.audioGroup { attributes.append("AUDIO=\(HLSText.quoted(group))") }
+        if let group = variant.audioGroup { attributes.append("AUDIO=\(HLSText.name(group))") }
         return attributes
     }
 }

@@ -11,7 +11,15 @@ enum HLSText {
         return decimals.isEmpty ? "\(units / 100_000)" : "\(units / 100_000).\(decimals)"
     }
 
-    /// A quoted-string. Quotation marks and control characters, which it cannot have, are percent-encoded.
+    /// A quoted-string that people read or that other tags repeat, with a space for each character that it cannot have.
+    static func name(_ text: String) -> String {
+        let allowed = text.unicodeScalars.map { scalar -> Character in
+            scalar.value < 0x20 || scalar.value == 0x7F || scalar == "\"" ? " " : Character(scalar)
+        }
+        return "\"\(String(allowed))\""
+    }
+
+    /// The quoted-string of a URI. Quotation marks and control characters, which it cannot have, are percent-encoded.
     static func quoted(_ text: String) -> String { "\"\(uri(text))\"" }
 
     /// A URI, in which quotation marks, spaces and control characters are percent-encoded: it stays on its line.

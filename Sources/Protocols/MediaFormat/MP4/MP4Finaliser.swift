@@ -60,7 +60,7 @@ package struct MP4Finaliser {
         let sources = try MP4TrackSource.all(in: movie)
         let tracks = try summarise(sources)
         guard !tracks.isEmpty else { throw .invalid("the file: it has no samples") }
-        let durationMS = tracks.map { Self.milliseconds($0.1.endTime, $0.0.timescale) }.max() ?? 0
+        let durationMS = tracks.map { Self.milliseconds($0.1.presentationEnd, $0.0.timescale) }.max() ?? 0
         try writeMovie(tracks, durationMS: durationMS)
         try flush()
         var patch: [UInt8] = []
@@ -192,7 +192,8 @@ private struct TrackPlan {
         tables = MP4Table.allCases.filter { summary.isWritten($0) }
         let scale = UInt64(max(source.timescale, 1))
         let start = summary.firstTime / scale &* 1_000 &+ summary.firstTime % scale * 1_000 / scale
-        let end = summary.endTime / scale &* 1_000 &+ summary.endTime % scale * 1_000 / scale
+        // Pictures that are shown later than they are decoded have to be within the edit.
+        let end = summary.presentationEnd / scale &* 1_000 &+ summary.presentationEnd % scale * 1_000 / scale
         head = Self.setting(duration: end, at: 36, in: source.header) + Self.edits(startMS: start, endMS: end)
         let ticks = summary.endTime - min(summary.firstTime, summary.endTime)
         mediaHead = Self.setting(duration: ticks, at: 32, in: source.mediaHeader) + source.handler

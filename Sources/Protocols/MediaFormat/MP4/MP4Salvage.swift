@@ -24,7 +24,8 @@ package enum MP4FileState: Hashable, Sendable {
     /// - Parameters:
     ///   - length: the bytes of the file.
     ///   - read: reads bytes of it.
-    /// - Throws: when the file was cut within its header, so that nothing of it is readable.
+    /// - Throws: when the file was cut within the `moov` of its header, so that nothing of it is readable. One that was cut behind
+    ///   that has no fragments.
     package static func inspect(length: UInt64, read: @escaping FileReader) throws(FormatError) -> Self {
         let layout = try readLayout(length: length, read)
         if layout.isPatched {

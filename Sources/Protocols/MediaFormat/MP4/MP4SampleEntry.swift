@@ -11,6 +11,7 @@ extension BoxWriter {
         case .vp9(let record):
             visualEntry("vp09", configuration.size) { $0.fullBox("vpcC", version: 1) { $0.append(record.encoded) } }
         case .opus(let record):
+            // Deviation: without a roll group and an edit for the pre-skip, which browsers and FFmpeg take from dOps.
             audioEntry("Opus", channels: record.channels, rate: OpusConfiguration.sampleRate) {
                 $0.box("dOps") { $0.append(record.dOps) }
             }

@@ -75,7 +75,10 @@ struct MP4TableScanner {
         var counts: [MP4Table: UInt64] = [:]
         var sampleCount: UInt64 = 0
         var firstTime: UInt64 = 0
+        /// The end of the last sample by decode time.
         var endTime: UInt64 = 0
+        /// The end of the sample that is shown last.
+        var presentationEnd: UInt64 = 0
         var hasOffsets = false
         var hasDifferences = false
 
@@ -152,6 +155,8 @@ struct MP4TableScanner {
         try endSample(emit)
         summary.sampleCount += 1
         lastDuration = UInt64(entry.duration)
+        let shownUntil = Int64(clamping: nextTime) &+ Int64(entry.compositionOffset) &+ Int64(entry.duration)
+        summary.presentationEnd = max(summary.presentationEnd, UInt64(clamping: shownUntil))
         nextTime += UInt64(entry.duration)
         var size: [UInt8] = []
         size.append(bigEndian: entry.size)
@@ -212,6 +217,7 @@ struct MP4TableScanner {
         try endOffset(emit)
         (openDuration, openOffset) = (nil, nil)
         summary.endTime = nextTime
+        summary.presentationEnd = max(summary.presentationEnd, nextTime)
     }
 
     private mutating func count(_ table: MP4Table) { summary.counts[table, default: 0] += 1 }

@@ -66,12 +66,14 @@ package struct AccessUnitBuilder: Sendable {
         var fresh = ParameterSets()
         switch configuration {
         case .h264(let record) where codec == .h264:
-            for unit in record.sequenceParameterSets + record.pictureParameterSets where !unit.isEmpty {
+            // The first of a record stays the first.
+            let units = record.sequenceParameterSets + record.pictureParameterSets
+            for unit in units.reversed() where !unit.isEmpty {
                 _ = try? fresh.store(h264: unsafe unit.span.bytes)
             }
         case .h265(let record) where codec == .h265:
             let units = record.videoParameterSets + record.sequenceParameterSets + record.pictureParameterSets
-            for unit in units { _ = try? fresh.store(h265: unsafe unit.span.bytes) }
+            for unit in units.reversed() { _ = try? fresh.store(h265: unsafe unit.span.bytes) }
         default: return
         }
         if fresh != sets { hasNewSets = true }

@@ -1,10 +1,11 @@
 import Base
 
-/// The parameter sets of a stream by type and identifier, at most ``FormatLimits/parameterSetsMax`` of each type.
+/// The parameter sets of a stream by type and identifier, the newest first: at most ``FormatLimits/parameterSetsMax`` of each
+/// type, of which the oldest makes room, and ``FormatLimits/parameterSetsBytesMax`` in all.
 struct ParameterSets: Hashable, Sendable {
     private struct Entry: Hashable, Sendable {
         let id: Int
-        var bytes: [UInt8]
+        let bytes: [UInt8]
     }
     private var video: [Entry] = []
     private var sequence: [Entry] = []
@@ -18,13 +19,15 @@ struct ParameterSets: Hashable, Sendable {
     /// - Returns: whether it is not stored as it is already.
     mutating func store(h264 unit: RawSpan) throws(FormatError) -> Bool {
         guard unit.byteCount <= FormatLimits.parameterSetBytesMax else { throw .limit("bytes of a parameter set") }
-        if unit.byte(at: 0) & 0x1F == 7 {
-            return try Self.store(unit, id: try H264SequenceParameters(unit).id, in: &sequence)
+        switch unit.byte(at: 0) & 0x1F {
+        case 7: return try store(unit, id: try H264SequenceParameters(unit).id, in: \.sequence)
+        case 8: break
+        default: throw .invalid("the NAL unit type of a parameter set")
         }
         let payload = removeEmulationPrevention(unit, bytesMax: 16)
         var reader = BitReader(unsafe payload.span.bytes, "an H.264 PPS")
         try reader.skip(8)
-        return try Self.store(unit, id: try reader.unsigned(max: 255, "pic_parameter_set_id"), in: &picture)
+        return try store(unit, id: try reader.unsigned(max: 255, "pic_parameter_set_id"), in: \.picture)
     }
 
     /// Stores a set.
@@ -33,30 +36,38 @@ struct ParameterSets: Hashable, Sendable {
         guard unit.byteCount <= FormatLimits.parameterSetBytesMax else { throw .limit("bytes of a parameter set") }
         guard unit.byteCount >= 3 else { throw .truncated("a parameter set") }
         switch unit.byte(at: 0) >> 1 & 0x3F {
-        case 32: return try Self.store(unit, id: Int(unit.byte(at: 2) >> 4), in: &video)
+        case 32: return try store(unit, id: Int(unit.byte(at: 2) >> 4), in: \.video)
         case 33:
             let parameters = try H265SequenceParameters(unit)
             subLayers = parameters.subLayers
-            return try Self.store(unit, id: parameters.id, in: &sequence)
+            return try store(unit, id: parameters.id, in: \.sequence)
         default:
             let parameters = try H265PictureParameters(unit)
-            let isNew = try Self.store(unit, id: parameters.id, in: &picture)
+            let isNew = try store(unit, id: parameters.id, in: \.picture)
             extraSliceBits[parameters.id] = parameters.extraSliceBits
             return isNew
         }
     }
 
-    private static func store(_ unit: RawSpan, id: Int, in entries: inout [Entry]) throws(FormatError) -> Bool {
-        if let index = entries.firstIndex(where: { $0.id == id }) {
-            guard !isEqual(entries[index].bytes, unit) else { return false }
-            entries[index].bytes = unit.array()
-            return true
-        }
-        guard entries.count < FormatLimits.parameterSetsMax else { throw .limit("parameter sets") }
-        entries.append(Entry(id: id, bytes: unit.array()))
-        entries.sort { $0.id < $1.id }
+    private mutating func store(
+        _ unit: RawSpan,
+        id: Int,
+        in list: WritableKeyPath<Self, [Entry]>
+    ) throws(FormatError) -> Bool {
+        var entries = self[keyPath: list]
+        let before = entries.first { $0.id == id }
+        if let before, Self.isEqual(before.bytes, unit) { return false }
+        entries.removeAll { $0.id == id }
+        if entries.count >= FormatLimits.parameterSetsMax { entries.removeLast() }
+        entries.insert(Entry(id: id, bytes: unit.array()), at: 0)
+        var changed = self
+        changed[keyPath: list] = entries
+        guard changed.byteCount <= FormatLimits.parameterSetsBytesMax else { throw .limit("bytes of parameter sets") }
+        self = changed
         return true
     }
+
+    private var byteCount: Int { (video + sequence + picture).reduce(0) { $0 + $1.bytes.count } }
 
     private static func isEqual(_ bytes: [UInt8], _ span: RawSpan) -> Bool {
         guard bytes.count == span.byteCount else { return false }

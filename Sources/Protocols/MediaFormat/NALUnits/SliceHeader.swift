@@ -12,12 +12,8 @@ package struct H264SliceHeader: Hashable, Sendable {
     package let isIDR: Bool
     /// Whether other pictures may refer to this one: nal_ref_idc is not 0.
     package let isReference: Bool
-    /// Whether the slice begins a picture: first_mb_in_slice is 0.
-    package let isFirst: Bool
     /// How the slice is predicted.
     package let type: SliceType
-    /// pic_parameter_set_id, 0…255.
-    package let pictureParameterSet: Int
 
     /// Reads a NAL unit of type 1, 2 or 5, with its header.
     package init(_ unit: RawSpan) throws(FormatError) {
@@ -29,13 +25,13 @@ package struct H264SliceHeader: Hashable, Sendable {
         let payload = removeEmulationPrevention(unit, bytesMax: Self.bytesMax)
         var reader = BitReader(unsafe payload.span.bytes, "a slice header")
         try reader.skip(8)
-        isFirst = try reader.unsigned() == 0
+        // first_mb_in_slice.
+        _ = try reader.unsigned()
         switch try reader.unsigned(max: 9, "slice_type") % 5 {
         case 1: type = .bipredicted
         case 2, 4: type = .intra
         default: type = .predicted
         }
-        pictureParameterSet = try reader.unsigned(max: 255, "pic_parameter_set_id")
     }
 }
 
