@@ -255,7 +255,7 @@ extension NodeModel {
 
     /// Does nothing when the listener has left already.
     package mutating func listenerLeft(_ id: ListenerID) {
-        guard let listener = listeners.removeValue(forKey: id) else { return }
+        guard let listener = listeners.removeValueAndRoom(forKey: id) else { return }
         let rest = (listenerCounts[listener.network] ?? 1) - 1
         listenerCounts[listener.network] = rest > 0 ? rest : nil
         channels[listener.channel]?.listenerCount -= 1

@@ -222,7 +222,7 @@ package struct NodeModel: Sendable {
     mutating func removeChannelIfUnused(_ name: ChannelName) {
         guard let channel = channels[name], channel.isUnused else { return }
         count(channel.summary, -1)
-        channels[name] = nil
+        channels.removeValueAndRoom(forKey: name)
     }
 
     // MARK: Load

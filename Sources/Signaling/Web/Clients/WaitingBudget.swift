@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import NIOCore
 import Synchronization
@@ -78,7 +79,7 @@ package final class WaitingBudget: Sendable {
         }
 
         mutating func remove(_ id: ID) {
-            guard let client = clients.removeValue(forKey: id) else { return }
+            guard let client = clients.removeValueAndRoom(forKey: id) else { return }
             guard client.isCut else {
                 waitingBytes -= client.waitingBytes
                 return
