@@ -516,6 +516,28 @@ import Testing
         #expect(try self.authorizer().verify(signature: text, ofPath: "/whip/lobby", for: .publish(lobby)) == nil)
     }
 
+    @Test(arguments: [URLExpiryScope.publishers, .all])
+    func `a signed URL ends those whom it admitted, of viewers only where that is set`(scope: URLExpiryScope)
+        async throws
+    {
+        let urls = URLKeys(["k"], validity: 60, expiryEnds: scope)
+        let lobby = ChannelName("lobby")!
+        let text = try urls.signature(path: "/whep/lobby", timestamp: 1_500_000_000).text
+        let authorizer = try authorizer(urls: urls)
+        let watch = try #require(authorizer.verify(signature: text, ofPath: "/whep/lobby", for: .watch(lobby)))
+        #expect(await authorizer.authorize(.watch(lobby), watch) == .allowed)
+        var request = AccessRequest.newcomer(nil, role: .recvonly)
+        request.credential = watch
+        let expiry = try #require(await authorizer.admit(request).grants).permissions.expiry
+        #expect(expiry?.unixSeconds == (scope == .all ? 1_500_000_060 : nil))
+        // The time to join ends for both.
+        let later = try self.authorizer(urls: urls, now: 1_500_000_060)
+        let late = try #require(later.verify(signature: text, ofPath: "/whep/lobby", for: .watch(lobby)))
+        #expect(await later.authorize(.watch(lobby), late) != .allowed)
+        request.credential = late
+        #expect(await later.admit(request).isDenied)
+    }
+
     @Test func `where URLs are signed, a session without a token is controlled by its secret URL`() async throws {
         let lobby = ChannelName("lobby")!
         let authorizer = try authorizer(urls: URLKeys(["k"]))

@@ -346,6 +346,11 @@ import Wire
             message: "--metrics-channels is \"101\": write a whole number from 0 to 100."
         ),
         Mistake(flags: ["--url-validity", "60"], message: "--url-validity needs --url-key."),
+        Mistake(flags: ["--url-expiry", "all"], message: "--url-expiry needs --url-key."),
+        Mistake(
+            flags: ["--url-key", "primary:a", "--url-expiry", "viewers"],
+            message: "--url-expiry is \"viewers\": write publishers or all."
+        ),
         Mistake(
             flags: ["--url-key", "primary:a", "--url-validity", "1h"],
             message: "--url-validity is \"1h\": write a whole number from 0 to 315360000."

@@ -37,7 +37,7 @@ import Testing
             ["token:"],
             [
                 "jwt-key:", "jwks:", "jwks-ca:", "app:", "app-disabled:", "app-profile:", "app-token:", "url-key:",
-                "url-validity:",
+                "url-validity:", "url-expiry:",
             ],
             ["auth-webhook-url:"],
         ]

@@ -423,13 +423,15 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
         let flags =
             apps.flatMap { ["--app", $0] } + keys.flatMap { ["--url-key", $0] }
             + [
-                "--url-validity", "0", "--app-disabled", "live", "--app-token", "strict", "--app-profile",
+                "--url-validity", "0", "--url-expiry", "all", "--app-disabled", "live", "--app-token", "strict",
+                "--app-profile",
                 "a_B-1:interactive",
             ]
             + ["--jwt-key", "hs256:@/etc/jwt.secret"]
         let environment = [
             "NAGARE_APP": apps.joined(separator: ","), "NAGARE_URL_KEY": keys.joined(separator: ","),
-            "NAGARE_URL_VALIDITY": "0", "NAGARE_APP_DISABLED": "live", "NAGARE_APP_TOKEN": "strict",
+            "NAGARE_URL_VALIDITY": "0", "NAGARE_URL_EXPIRY": "all", "NAGARE_APP_DISABLED": "live",
+            "NAGARE_APP_TOKEN": "strict",
             "NAGARE_APP_PROFILE": "a_B-1:interactive",
             "NAGARE_JWT_KEY": "hs256:@/etc/jwt.secret",
         ]
@@ -442,6 +444,7 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
               - secondary:@/etc/second
               - primary:k
             url-validity: 0
+            url-expiry: all
             jwt-key: hs256:@/etc/jwt.secret
             """
         for configuration in try [
@@ -460,7 +463,8 @@ private func address(_ text: String) throws -> TransportAddress { try #require(T
             #expect(
                 configuration.urlKeys.sources.map(\.secret) == [.written(Token(secret: "k")), .file("/etc/second")]
             )
-            #expect(configuration.urlKeys.validitySeconds == 0 && configuration.jwtKeys.count == 1)
+            #expect(configuration.urlKeys.validitySeconds == 0 && configuration.urlKeys.expiryEnds == .all)
+            #expect(configuration.jwtKeys.count == 1)
             var dumped = ""
             dump(configuration, to: &dumped)
             #expect(!dumped.contains("with:colons"))

@@ -47,7 +47,7 @@ import Testing
         // These settings are valid only with another one.
         if setting == .proxyHeader { flags[.trustedProxy] = ["10.0.0.1"] }
         if setting == .otlpSampleRatio { flags[.otlpEndpoint] = ["http://127.0.0.1:4318"] }
-        if setting == .urlValidity { flags[.urlKey] = ["primary:k"] }
+        if setting == .urlValidity || setting == .urlExpiry { flags[.urlKey] = ["primary:k"] }
         if setting == .appToken { flags[.app] = ["a:k"] }
         if setting == .clusterName || setting == .clusterUnsignedRecords {
             flags[.clusterStore] = ["redis://127.0.0.1"]

@@ -207,7 +207,12 @@ struct TokenClaims {
         self.expiry = nil
         notBefore = nil
         id = nil
-        grants.permissions.expiry = AccessExpiry(unixSeconds: expiry, warningSeconds: AccessExpiry.urlWarningSeconds)
+        if keys.expiryEnds.includes(grants.permissions.role) {
+            grants.permissions.expiry = AccessExpiry(
+                unixSeconds: expiry,
+                warningSeconds: AccessExpiry.urlWarningSeconds
+            )
+        }
         self.grants = grants
         source = .url(expiry: expiry)
     }

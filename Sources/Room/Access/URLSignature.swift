@@ -82,16 +82,23 @@ package struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConv
 
     /// The period in seconds from a URL's timestamp to its expiry. With 0 the timestamp is the expiry.
     package let validity: Int
+    /// Whose sessions the expiry ends.
+    package let expiryEnds: URLExpiryScope
     fileprivate let all: [String]
 
     /// - Parameters:
     ///   - keys: the primary key and the secondary key, or one of them; each follows ``isKey(_:)``.
     ///   - validity: one of ``validities``.
-    package init(_ keys: [String], validity: Int = Self.validityDefault) {
+    package init(
+        _ keys: [String],
+        validity: Int = Self.validityDefault,
+        expiryEnds: URLExpiryScope = .publishers
+    ) {
         precondition(!keys.isEmpty && keys.allSatisfy(Self.isKey), "without a key no URL is valid")
         precondition(Self.validities.contains(validity), "the period is one of `validities`")
         all = keys
         self.validity = validity
+        self.expiryEnds = expiryEnds
     }
 
     /// Whether a key has 1 to ``keyBytesMax`` characters of printable ASCII.
@@ -119,6 +126,17 @@ package struct URLKeys: Sendable, CustomStringConvertible, CustomDebugStringConv
     package var description: String { "keys of signed URLs (hidden)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: []) }
+}
+
+/// Whose sessions end when the signed URL that admitted them expires.
+package enum URLExpiryScope: String, Sendable, CaseIterable {
+    /// Those of publishers. A viewer's URL is checked when it joins: stock players cannot renew it.
+    case publishers
+    /// Those of viewers too.
+    case all
+
+    /// Whether the expiry ends sessions that the signature admits.
+    func includes(_ role: AccessRole?) -> Bool { self == .all || role == .publisher }
 }
 
 /// Why a signed URL is refused.

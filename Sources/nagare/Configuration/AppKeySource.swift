@@ -96,13 +96,15 @@ struct URLKeySettings: Equatable, Sendable {
     var sources: [Source] = []
     /// From a URL's timestamp to its expiry.
     var validitySeconds = URLKeys.validityDefault
+    /// Whose sessions the expiry ends.
+    var expiryEnds = URLExpiryScope.publishers
 
     /// Reads the files; `nil` without keys.
     func keys() throws(CommandError) -> URLKeys? {
         guard !sources.isEmpty else { return nil }
         var keys: [String] = []
         for source in sources { keys.append(try source.key()) }
-        return URLKeys(keys, validity: validitySeconds)
+        return URLKeys(keys, validity: validitySeconds, expiryEnds: expiryEnds)
     }
 }
 
@@ -184,6 +186,13 @@ extension SettingReader {
         if let validity = try integer(.urlValidity, URLKeys.validities) {
             guard !settings.sources.isEmpty else { throw .usage("--url-validity needs --url-key.") }
             settings.validitySeconds = validity
+        }
+        if let entry = try entry(.urlExpiry) {
+            guard !settings.sources.isEmpty else { throw .usage("--url-expiry needs --url-key.") }
+            guard let scope = URLExpiryScope(rawValue: entry.value) else {
+                throw .usage("\(entry.origin) is \"\(entry.value)\": write publishers or all.")
+            }
+            settings.expiryEnds = scope
         }
         return settings
     }

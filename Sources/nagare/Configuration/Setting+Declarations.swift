@@ -393,6 +393,18 @@ extension Setting {
                 default: .value("1800"),
                 "The time from a signed URL's timestamp to its expiry; with 0 the timestamp is the expiry."
             )
+        case .urlExpiry:
+            SettingDeclaration(
+                .access,
+                .value,
+                "publishers|all",
+                default: .value("publishers"),
+                "End the sessions of publishers when their signed URL expires, or those of viewers too.",
+                notes: """
+                    A viewer's URL is always checked when it joins. Stock players cannot renew a URL: with all, they are ended at \
+                    its expiry.
+                    """
+            )
         case .authWebhookURL:
             SettingDeclaration(
                 .access,

@@ -37,6 +37,7 @@ enum Setting: String, CaseIterable, Sendable {
     case appToken = "app-token"
     case urlKey = "url-key"
     case urlValidity = "url-validity"
+    case urlExpiry = "url-expiry"
     case authWebhookURL = "auth-webhook-url"
     case eventWebhookURL = "event-webhook-url"
     case sessionWebhookURL = "session-webhook-url"
@@ -107,7 +108,7 @@ enum Setting: String, CaseIterable, Sendable {
     private static let reloadable: Set<Setting> = [
         .tlsCertificate, .tlsKey, .adminTLSCertificate, .adminTLSKey, .token, .jwtKey, .jwks, .app, .appDisabled,
         .appProfile,
-        .appToken, .urlKey, .urlValidity, .adminToken,
+        .appToken, .urlKey, .urlValidity, .urlExpiry, .adminToken,
         .adminReadToken, .authWebhookURL, .eventWebhookURL, .sessionWebhookURL, .statsWebhookURL, .webhookTimeout,
         .webhookUser,
         .webhookPassword,

@@ -160,6 +160,22 @@ struct RefreshTests {
         }
     }
 
+    @Test func `the session of a signed URL's viewer has no end, and a newly signed URL is accepted`() async throws {
+        let keys = URLKeys(["k"], validity: 60)
+        let bench = try bench(AccessKeys(urls: keys))
+        let signed = { (timestamp: Int64) in
+            try "auth_key=" + keys.signature(path: "/whep/lobby", timestamp: timestamp).text
+        }
+        let (first, second, expired) = try (signed(Self.noon), signed(Self.noon + 60), signed(Self.noon - 60))
+        try await bench.test { http in
+            let session = try OpenSession(try await http.post("/whep/lobby?\(first)", Offers.watch))
+            #expect(try await expiry(session, in: bench) == nil)
+            #expect(try await http.send(.patch, "\(session.path)?\(expired)").status == .unauthorized)
+            #expect(try await http.send(.patch, "\(session.path)?\(second)").status == .noContent)
+            #expect(try await expiry(session, in: bench) == nil)
+        }
+    }
+
     @Test func `an app's token extends a session as text and as an object`() async throws {
         let app = try AppKey(appID: "live", key: "correct-horse-battery")
         let bench = try bench(AccessKeys(apps: AppKeys([app])))

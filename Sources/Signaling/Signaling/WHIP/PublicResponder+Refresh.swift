@@ -46,7 +46,10 @@ extension PublicResponder {
         case .allowed(let grants):
             // A token that names no user owns the session itself, and expires: the new one takes the session over.
             let id = session.participant
-            try await directory.extendAccess(of: connection, by: grants.permissions)
+            // What does not end, such as the session of a signed URL's viewer, has nothing to extend.
+            if connection.expiry != nil || grants.permissions.expiry != nil {
+                try await directory.extendAccess(of: connection, by: grants.permissions)
+            }
             if let owner = credential?.ownerProof { await directory.replaceOwner(of: id, by: owner) }
             return Response(status: .noContent, headers: [.cacheControl: "no-store"])
         case .denied(let reason):
