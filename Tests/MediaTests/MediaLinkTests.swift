@@ -180,9 +180,9 @@ struct MediaLinkTests {
         #expect(sent.mediaLinks.links.count == 1)
         #expect(sent.mediaLinks.counters.sent.packets == 200)
         #expect(sent.mediaLinks.counters.sent.datagrams < 200, "small packets share datagrams")
-        let gateway = await bench.loop(1, 0).metrics()
-        #expect(gateway.gauges.mirroredTracks == 1 && gateway.forwarder.packetsTransferred == 200)
-        #expect(gateway.mediaLinks.links.map(\.location) == [bench.loop(0).location])
+        let receiver = await bench.loop(1, 0).metrics()
+        #expect(receiver.gauges.mirroredTracks == 1 && receiver.forwarder.packetsTransferred == 200)
+        #expect(receiver.mediaLinks.links.map(\.location) == [bench.loop(0).location])
         let other = await bench.loop(1, 1).metrics()
         #expect(other.gauges.mirroredTracks == 1 && other.mediaLinks.links.isEmpty)
         await bench.end(viewers)
@@ -216,39 +216,39 @@ struct MediaLinkTests {
         await bench.end(viewers.map(\.client))
     }
 
-    @Test func `another loop takes over when the gateway's mirror has ended`() async throws {
+    @Test func `another loop takes over when the receiving loop's mirror has ended`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)
         let first = try await bench.viewer(2, on: bench.loop(1, 0))
         let second = try await bench.viewer(3, on: bench.loop(1, 1))
         try await bench.play(first, on: bench.loop(1, 0))
         try await bench.stop(first, on: bench.loop(1, 0))
-        // Nobody has noticed yet that the first loop is no gateway any more.
+        // Nobody has noticed yet that the first loop receives it no more.
         try await bench.play(second, on: bench.loop(1, 1))
         #expect(bench.origins.requests.map(\.receiver.location) == [0, 1].map { bench.loop(1, $0).location })
         try await bench.play(first, on: bench.loop(1, 0))
         #expect(bench.origins.requests.count == 2, "the second loop is asked")
         try await bench.expectArrival(at: [first, second])
         #expect(await bench.loop(1, 1).metrics().forwarder.packetsTransferred > 0)
-        // The second loop stays the gateway without viewers of its own.
+        // The second loop goes on to receive it without viewers of its own.
         try await bench.stop(second, on: bench.loop(1, 1))
         try await bench.expectArrival(at: [first])
         await bench.end([first, second])
     }
 
-    @Test func `a gateway whose mirror has ended is forgotten`() async throws {
+    @Test func `a receiving loop whose mirror has ended is forgotten`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)
         let viewer = try await bench.viewer(2, on: bench.loop(1, 0))
         try await bench.play(viewer, on: bench.loop(1, 0))
         await bench.nodes[1].renewRemoteTracks()
-        #expect(await bench.loop(1, 0).mirrors.gatewayTracks == [bench.track.track])
+        #expect(await bench.loop(1, 0).mirrors.receivedTracks == [bench.track.track])
         try await bench.stop(viewer, on: bench.loop(1, 0))
         await bench.nodes[1].renewRemoteTracks()
-        #expect(await bench.loop(1, 0).mirrors.gatewayTracks.isEmpty)
+        #expect(await bench.loop(1, 0).mirrors.receivedTracks.isEmpty)
         let other = bench.loop(1, 1)
         let location = other.location
-        let gateways = await other.mirrors.gateways
-        let gateway = gateways.gateway(of: bench.track.track, orElse: location, insteadOf: nil)
-        #expect(gateway == location, "no loop is left over")
+        let loops = await other.mirrors.receivingLoops
+        let receiver = loops.loop(of: bench.track.track, orElse: location, insteadOf: nil)
+        #expect(receiver == location, "no loop is left over")
         await bench.end([viewer])
     }
 
@@ -322,12 +322,12 @@ struct MediaLinkTests {
         await bench.end([viewer])
     }
 
-    @Test func `a loop that got a track from a gateway just before its end asks for it itself`() async throws {
+    @Test func `a loop that got a track from another one just before its end asks for it itself`() async throws {
         let bench = try await NodesBench(loopsPerNode: 2)
         let first = try await bench.viewer(2, on: bench.loop(1, 0))
         let second = try await bench.viewer(3, on: bench.loop(1, 1))
         try await bench.play(first, on: bench.loop(1, 0))
-        // The second loop is told that the node left, then asks the gateway, and only then the gateway is told.
+        // The second loop is told that the node left, then asks the first one, and only then that is told.
         let node = bench.loop(0).location.node
         await bench.loop(1, 1).remoteNodeLeft(node)
         try await bench.play(second, on: bench.loop(1, 1))

@@ -38,7 +38,7 @@ extension MediaLoop {
     /// another one does nothing.
     package func renewRemoteTracks() async {
         guard !mirrors.isRenewing, mirrors.remoteOrigins != nil else { return }
-        releaseGateways()
+        releaseReceivedTracks()
         mirrors.isRenewing = true
         defer { mirrors.isRenewing = false }
         let lost = forwarder.mirrorsToRenew(at: EventLoop.now())
@@ -76,7 +76,7 @@ extension MediaLoop {
     private func replace(_ mirror: LostMirror) async throws {
         let relay = try forwarder.makeMirrorID()
         do {
-            let (relayed, link) = try await askGateway(mirror.origin, for: mirror.track, as: relay)
+            let (relayed, link) = try await askReceivingLoop(mirror.origin, for: mirror.track, as: relay)
             try beginCall()
             forwarder.replaceMirror(mirror, by: relayed, as: relay, from: link, at: EventLoop.now())
         } catch {
@@ -87,7 +87,7 @@ extension MediaLoop {
 
     /// Lets a track of another node be sent to a mirror of this loop: by the loop of this node that receives it, or else by
     /// its origin, and then this loop is the one that the others ask.
-    func askGateway(
+    func askReceivingLoop(
         _ origin: MediaLocation,
         for track: TrackID,
         as relay: MirrorID
@@ -95,14 +95,14 @@ extension MediaLoop {
         var ended: MediaLocation?
         // Each further turn means that one more loop's mirror ended just now.
         for _ in neighbours.loops.indices {
-            let gateway = mirrors.gateways.gateway(of: track, orElse: location, insteadOf: ended)
-            guard gateway != location, let loop = neighbours.loops[gateway], let link = neighbours.linkIDs[gateway]
+            let receiver = mirrors.receivingLoops.loop(of: track, orElse: location, insteadOf: ended)
+            guard receiver != location, let loop = neighbours.loops[receiver], let link = neighbours.linkIDs[receiver]
             else { break }
             if let relayed = try await loop.exportMirror(of: track, as: relay, to: location) { return (relayed, link) }
             try beginCall()
-            ended = gateway
+            ended = receiver
         }
-        mirrors.gatewayTracks.insert(track)
+        mirrors.receivedTracks.insert(track)
         return try await askRemote(origin, for: track, as: relay)
     }
 
@@ -128,10 +128,10 @@ extension MediaLoop {
     }
 
     /// Other loops need not ask this one any more for tracks that it receives no longer.
-    private func releaseGateways() {
-        for track in mirrors.gatewayTracks where forwarder.mirror(of: track) == nil && !mirrors.isArriving(track) {
-            mirrors.gatewayTracks.remove(track)
-            mirrors.gateways.release(track, by: location)
+    private func releaseReceivedTracks() {
+        for track in mirrors.receivedTracks where forwarder.mirror(of: track) == nil && !mirrors.isArriving(track) {
+            mirrors.receivedTracks.remove(track)
+            mirrors.receivingLoops.release(track, by: location)
         }
     }
 

@@ -1,8 +1,8 @@
 import Base
 import EventLoop
-import Forwarding
+package import Forwarding
 package import MediaTypes
-import Wire
+package import Wire
 
 /// The loop among the other loops of its node.
 extension MediaLoop {
@@ -13,9 +13,9 @@ extension MediaLoop {
     private static let transferRecordsPerVisitMax = 64
 
     /// Makes the other loops known; once, before there are peers.
-    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop], sharing gateways: TrackGateways) {
+    func link(to neighbours: [LoopNeighbour], of loops: [MediaLoop], sharing receivingLoops: ReceivingLoops) {
         precondition(self.neighbours.links.isEmpty, "a loop is linked once")
-        mirrors.gateways = gateways
+        mirrors.receivingLoops = receivingLoops
         self.neighbours = LoopNeighbours(neighbours, of: loops, cause: receiveTime)
         for (neighbour, link) in zip(neighbours, self.neighbours.links) { forwarder.setLink(link, as: neighbour.link) }
     }
@@ -144,12 +144,14 @@ extension MediaLoop {
                 throw ForwarderError.unknownLocation(origin.location)
             }
             return (try await origin.export(track, as: relay, to: location), link)
-        case .remote(let origin): return try await askGateway(origin, for: track, as: relay)
+        case .remote(let origin): return try await askReceivingLoop(origin, for: track, as: relay)
         }
     }
 
-    /// Starts to send a track of a peer of this loop, or the mirror of another node's track, to another loop.
-    func export(_ track: TrackID, as relay: MirrorID, to location: MediaLocation) throws -> MirroredTrack {
+    /// Starts to send a track of a peer of this loop, or the mirror of another node's track, to another loop: a media loop or a
+    /// gateway loop.
+    /// - Throws: `ForwarderError` when the track is not here or the location is none of a linked loop.
+    package func export(_ track: TrackID, as relay: MirrorID, to location: MediaLocation) throws -> MirroredTrack {
         try beginCall()
         guard let link = neighbours.linkIDs[location] else { throw ForwarderError.unknownLocation(location) }
         return try forwarder.exportTrack(track, as: relay, over: link, at: EventLoop.now())

@@ -12,29 +12,46 @@ package struct MediaLoops: Sendable {
     package let loops: [MediaLoop]
     /// Accepts their connections of TURN over TLS; `nil` without.
     package let tlsAcceptor: TLSAcceptor?
+    /// What links each gateway loop to them.
+    package let gateways: [GatewayPort]
 
     /// Links loops that were started and have no peers yet.
     /// - Parameters:
     ///   - loops: each at a location of its own.
+    ///   - gateways: the loops that take tracks from them, each at a location of its own too.
     ///   - tlsAcceptor: that of all loops.
-    package init(linking loops: [MediaLoop], tlsAcceptor: TLSAcceptor? = nil) async {
-        precondition(loops.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
-        precondition(Set(loops.map(\.location)).count == loops.count, "each loop has a location of its own")
+    package init(
+        linking loops: [MediaLoop],
+        gateways: [GatewayPlace] = [],
+        tlsAcceptor: TLSAcceptor? = nil
+    ) async {
+        let locations = loops.map(\.location) + gateways.map(\.location)
+        precondition(locations.count <= Int(UInt16.max) + 1, "a loop's index is a 16-bit number")
+        precondition(Set(locations).count == locations.count, "each loop has a location of its own")
         self.loops = loops
         self.tlsAcceptor = tlsAcceptor
-        let gateways = TrackGateways()
-        let rings = loops.map { _ in loops.map { _ in LoopRing<TimedTransferRecord>() } }
-        for (index, loop) in loops.enumerated() {
-            let neighbours = loops.indices.filter { $0 != index }.map { other in
+        let receivingLoops = ReceivingLoops()
+        let places = loops.map { GatewayPlace(at: $0.location, on: $0.eventLoop) } + gateways
+        let rings = places.map { _ in places.map { _ in LoopRing<TimedTransferRecord>() } }
+        /// - Parameter others: the loops that the loop at `index` exchanges tracks with.
+        func neighbours(of index: Int, _ others: Range<Int>) -> [LoopNeighbour] {
+            others.filter { $0 != index }.map { other in
                 LoopNeighbour(
-                    location: loops[other].location,
+                    location: places[other].location,
                     link: LinkID(rawValue: UInt32(truncatingIfNeeded: other)),
-                    eventLoop: loops[other].eventLoop,
+                    eventLoop: places[other].eventLoop,
                     outgoing: rings[index][other],
                     incoming: rings[other][index]
                 )
             }
-            await loop.link(to: neighbours, of: loops, sharing: gateways)
+        }
+        let table = Dictionary(uniqueKeysWithValues: loops.map { ($0.location, $0) })
+        self.gateways = gateways.enumerated().map { number, place in
+            GatewayPort(place: place, loops: table, neighbours: neighbours(of: loops.count + number, loops.indices))
+        }
+        for (index, loop) in loops.enumerated() {
+            let neighbours = neighbours(of: index, places.indices)
+            await loop.link(to: neighbours, of: loops, sharing: receivingLoops)
         }
     }
 

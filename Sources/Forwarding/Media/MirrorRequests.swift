@@ -5,9 +5,9 @@ struct MirrorRequests {
     /// Tracks whose mirrors are being made here, with the calls that wait for that. They are told why a track did not come.
     private(set) var arriving: [TrackID: [CheckedContinuation<(any Error)?, Never>]] = [:]
     /// Shared by the node's loops.
-    var gateways = TrackGateways()
-    /// Tracks of other nodes that this loop is the gateway of.
-    var gatewayTracks: Set<TrackID> = []
+    var receivingLoops = ReceivingLoops()
+    /// Tracks of other nodes that this loop receives for the others.
+    var receivedTracks: Set<TrackID> = []
     /// Asks loops of other nodes for their tracks; `nil` for a node by itself.
     var remoteOrigins: (any RemoteOrigins)?
     /// Whether other nodes are being asked again for their tracks.

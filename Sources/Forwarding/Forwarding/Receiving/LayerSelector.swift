@@ -1,4 +1,5 @@
-import MediaTypes
+package import MediaTypes
+package import Wire
 
 extension LayerChoice {
     /// Distinct ranks.
@@ -12,6 +13,18 @@ extension LayerChoice {
         case .richest: 0
         case .level(let level): 1 + min(max(level, 0), Self.levelsMax - 1)
         case .nothing: nil
+        }
+    }
+
+    /// The choice as ``TransferMessage/Subscription/choices`` has it; 0 for ``nothing``.
+    package var bits: UInt8 { place.map { LayerChoices(place: $0).rawValue } ?? 0 }
+
+    /// The layers that the choice may name, for ``TransferMessage/Subscription/wanted``.
+    package var layersUpTo: LayerSet {
+        switch self {
+        case .richest: .all
+        case .level(let level): LayerSet(rawValue: UInt8(truncatingIfNeeded: (2 << min(max(level, 0), 7)) - 1))
+        case .nothing: []
         }
     }
 }

@@ -23,7 +23,7 @@ public struct MirroredTrack: Sendable {
 public struct TransferRecord: BitwiseCopyable, Sendable {
     public let message: TransferMessage
     /// Of a packet: what the origin's parse found. Without it the packet is parsed again, as one of another node is.
-    let description: PacketDescription?
+    package let description: PacketDescription?
 
     /// A message that came encoded.
     public init(_ message: TransferMessage) {
