@@ -2,6 +2,7 @@ import Base
 import EventLoop
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// A folder that goes with its owner.
@@ -163,7 +164,7 @@ struct LoopFilesTests {
         }
         #expect(await host.pending.count == 1 && !done.value.withLock { $0 })
         let writer = unsafe open(pipe, O_WRONLY)
-        while !done.value.withLock({ $0 }) { try await Task.sleep(for: .milliseconds(1)) }
+        try await eventually("the pipe is open") { done.value.withLock { $0 } }
         close(writer)
         await host.loop.stop()
     }

@@ -8,7 +8,7 @@ enum SharedState {
         "Base/Replaceable.swift": (1, "a value that is replaced as a whole"),
         "EventLoop/LockedValue.swift": (1, "the lock of libuv's loops: their inboxes and states"),
         "Forwarding/Media/Streams/TCPAdmission.swift": (1, "counts of TCP connections, of all loops"),
-        "Forwarding/Media/TrackGateways.swift": (1, "the loop that takes a track of another node, of all loops"),
+        "Forwarding/Media/ReceivingLoops.swift": (1, "the loop that takes a track of another node, of all loops"),
         "Metrics/History/ConnectionHistory.swift": (1, "records of live connections, between channels and requests"),
         "Metrics/NodeLog/NodeLogHandler.swift": (1, "the turn to write a line"),
         "Metrics/Telemetry/SpanQueue.swift": (1, "the queue of spans"),

@@ -30,8 +30,10 @@ package final class LoopFiles {
             case .read: O_RDONLY
             case .folder: O_RDONLY | O_DIRECTORY
             }
-        unsafe perform("open", { unsafe uv_fs_open($0, $1, path, flags | O_CLOEXEC, 0o600, $2) }) { result in
-            complete(result.map { OpenFile(descriptor: Int32(truncatingIfNeeded: $0.value)) })
+        unsafe perform("open") {
+            unsafe uv_fs_open($0, $1, path, flags | O_CLOEXEC, 0o600, $2)
+        } then: {
+            complete($0.map { OpenFile(descriptor: Int32(truncatingIfNeeded: $0.value)) })
         }
     }
 
