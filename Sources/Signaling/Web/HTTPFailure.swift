@@ -1,4 +1,5 @@
 package import Access
+import Base
 import ChannelTypes
 package import HTTPTypes
 package import Hummingbird

@@ -1,3 +1,4 @@
+import Base
 import ChannelTypes
 import JSON
 import Web

@@ -1,4 +1,5 @@
 import Access
+import Base
 package import ChannelTypes
 import JSON
 package import Logging

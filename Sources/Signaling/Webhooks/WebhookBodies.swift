@@ -1,4 +1,5 @@
 package import Access
+import Base
 package import ChannelTypes
 import JSON
 import MediaTypes

@@ -209,7 +209,10 @@ package struct HLSMediaPlaylist: Hashable, Sendable {
     private static func head(_ isDiscontinuity: Bool, _ map: String?, _ dateMS: Int64?) -> String {
         var text = isDiscontinuity ? "#EXT-X-DISCONTINUITY\n" : ""
         if let map { text += "#EXT-X-MAP:URI=\(HLSText.quoted(map))\n" }
-        if let dateMS { text += "#EXT-X-PROGRAM-DATE-TIME:\(HLSText.date(milliseconds: dateMS))\n" }
+        if let dateMS {
+            text +=
+                "#EXT-X-PROGRAM-DATE-TIME:\(Timestamp.text(unixMilliseconds: min(max(dateMS, 0), 253_402_300_799_999)))\n"
+        }
         return text
     }
 

@@ -1,4 +1,5 @@
 import Access
+import Base
 import ChannelTypes
 import JSON
 import MediaTypes
