@@ -68,6 +68,12 @@ private actor FileHost {
     }
     func space(of path: String) async throws -> DiskSpace { try await value { $0.space(of: path, then: $1) } }
 
+    func work<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value? {
+        await withCheckedContinuation { continuation in
+            files.work(body) { continuation.resume(returning: $0) }
+        }
+    }
+
     /// Begins to open a file without waiting.
     func beginOpening(_ path: String, _ done: Mutex<Bool>.Shared) {
         files.open(path, .read) { result in
@@ -148,6 +154,46 @@ struct LoopFilesTests {
         #expect(await host.pending == (0, 0))
         await host.loop.stop()
         #expect(await failure { _ = try await host.open(folder("a"), .read) }?.number == ECANCELED)
+    }
+
+    @Test func `work waits for the disk beside the loop`() async throws {
+        let (host, folder) = (try FileHost(), try TemporaryFolder())
+        let path = folder("a")
+        let bytes = (0..<200_000).map { UInt8(truncatingIfNeeded: $0) }
+        let result = await host.work { () -> Result<[UInt8], FileFailure> in
+            Result { () throws(FileFailure) in
+                let file = try BlockingFile(path, .create)
+                try file.write(bytes, at: 0)
+                try file.write([9, 9], at: 10)
+                try file.synchronise()
+                try file.truncate(to: 150_000)
+                guard try file.length == 150_000 else { return [] }
+                return try file.read(at: 8, count: 5) + file.read(at: 149_999, count: 100)
+            }
+        }
+        #expect(result == .success([8, 9, 9, 9, 12, bytes[149_999]]))
+        let failure = await host.work { () -> FileFailure? in
+            do throws(FileFailure) {
+                try BlockingFile("/dev/full", .change).write([1], at: 0)
+                return nil
+            } catch {
+                return error
+            }
+        }
+        #expect(failure??.isDiskFull == true)
+        let taken = await host.work { (try? BlockingFile(path, .create)) == nil }
+        #expect(taken == true)
+        #expect(await host.pending.count == 0)
+        await host.loop.stop()
+        #expect(await host.work { 1 } == nil)
+    }
+
+    @Test func `a link in place of a file is not followed`() async throws {
+        let (host, folder) = (try FileHost(), try TemporaryFolder())
+        try FileManager.default.createSymbolicLink(atPath: folder("link"), withDestinationPath: "/dev/null")
+        #expect(await failure { _ = try await host.open(folder("link"), .change) }?.number == ELOOP)
+        #expect(await failure { _ = try await host.open(folder("link"), .create) }?.isTaken == true)
+        await host.loop.stop()
     }
 
     @Test func `an operation that stalls does not hold the loop up`() async throws {

@@ -32,6 +32,17 @@ package enum FileOpening: Sendable {
     case read
     /// A folder, for ``LoopFiles/synchronise(_:isDataOnly:then:)``: what it names survives a power cut from then on.
     case folder
+
+    /// As `open` takes them. A link in place of a file is not followed.
+    var flags: Int32 {
+        let common = O_CLOEXEC | O_NOFOLLOW
+        return switch self {
+        case .create: common | O_RDWR | O_CREAT | O_EXCL
+        case .change: common | O_RDWR
+        case .read: common | O_RDONLY
+        case .folder: O_CLOEXEC | O_RDONLY | O_DIRECTORY
+        }
+    }
 }
 
 /// An open file. Only its ``LoopFiles`` uses the number.

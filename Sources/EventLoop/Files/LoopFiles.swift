@@ -23,15 +23,8 @@ package final class LoopFiles {
 
     /// Opens a file or folder. What is created is its owner's only (0600).
     package func open(_ path: String, _ opening: FileOpening, then complete: @escaping Completion<OpenFile>) {
-        let flags =
-            switch opening {
-            case .create: O_RDWR | O_CREAT | O_EXCL
-            case .change: O_RDWR
-            case .read: O_RDONLY
-            case .folder: O_RDONLY | O_DIRECTORY
-            }
         unsafe perform("open") {
-            unsafe uv_fs_open($0, $1, path, flags | O_CLOEXEC, 0o600, $2)
+            unsafe uv_fs_open($0, $1, path, opening.flags, 0o600, $2)
         } then: {
             complete($0.map { OpenFile(descriptor: Int32(truncatingIfNeeded: $0.value)) })
         }
@@ -208,18 +201,27 @@ package final class LoopFiles {
 
     // MARK: - Requests
 
+    /// The loop while it runs.
+    var openLoop: EventLoop? { loop.isOpen ? loop : nil }
+
+    func began() {
+        loop.executor.checkIsolated()
+        pendingCount += 1
+    }
+    func ended() { pendingCount -= 1 }
+
     private func perform(
         _ operation: String,
         _ begin: (UnsafeMutablePointer<uv_loop_t>, UnsafeMutablePointer<uv_fs_t>, uv_fs_cb) -> Int32,
         then complete: @escaping Completion<FileRequest.Answer>
     ) {
-        loop.executor.checkIsolated()
-        guard loop.isOpen else {
+        began()
+        guard let loop = openLoop else {
+            ended()
             return complete(.failure(FileFailure(number: ECANCELED, operation: operation)))
         }
-        pendingCount += 1
         let request = FileRequest(operation, of: loop) { [self] result in
-            pendingCount -= 1
+            ended()
             complete(result)
         }
         unsafe request.start(begin)
