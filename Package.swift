@@ -140,6 +140,7 @@ let package = Package(
         module("Protocols/SCTP", ["Base"]),
         module("Protocols/RTMP", ["Base"]),
         module("Protocols/MediaFormat", ["Base", "Wire"]),
+        module("Protocols/Frames", ["Base", "Wire", "MediaFormat"]),
         module("Protocols/Signatures", ["COpenSSL"]),
         module("Protocols/Deflate", ["CZlib"]),
         module("Protocols/JSON"),
@@ -377,6 +378,12 @@ let package = Package(
 
         // What the targets of tests share.
         .target(name: "TestSupport", path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "MediaSamples",
+            dependencies: ["Base", "MediaFormat"],
+            path: "Tests/MediaSamples",
+            swiftSettings: settings
+        ),
         tests("BaseTests", ["Base", "TestSupport"]),
         tests("WireTests", ["TestSupport", "Base", "Wire"]),
         tests("ICETests", ["ICE", "TestSupport", "Base", "Wire"]),
@@ -386,7 +393,8 @@ let package = Package(
         tests("SRTPTests", ["SRTP", "TestSupport", "Base", "Wire", "COpenSSL"], isOptimized: true),
         tests("SCTPTests", ["SCTP", "TestSupport", "Base"]),
         tests("RTMPTests", ["RTMP", "Base"], resources: [.copy("Recorded")]),
-        tests("MediaFormatTests", ["MediaFormat", "Base", "Wire"]),
+        tests("MediaFormatTests", ["MediaFormat", "MediaSamples", "Base", "Wire"]),
+        tests("FramesTests", ["Frames", "MediaFormat", "MediaSamples", "Base", "Wire"]),
         tests("SignaturesTests", ["Signatures", "TestSupport"]),
         tests("DeflateTests", ["Deflate", "TestSupport"]),
         tests("CongestionControlTests", ["CongestionControl", "TestSupport", "Base", "Wire"]),
@@ -545,7 +553,7 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
         "CongestionControl", "Metrics",
         "MediaTypes", "Negotiation", "Forwarding", "ChannelTypes", "ChannelData", "Admission", "Speakers", "Room",
         "JSON",
-        "RTMP", "MediaFormat",
+        "RTMP", "MediaFormat", "Frames",
         "Cluster", "Access",
         "Web", "Sora", "Ayame", "TestSupport",
         "COpenSSL", "CZlib", "CSRTP", "CHiredis", "CIPSecMB", "CPrefetch",
@@ -555,7 +563,8 @@ if Context.environment["NAGARE_CORES_ONLY"] != nil {
     package.products.removeAll { $0.name != "NagareCores" }
     // For Tests/Fuzz alone, so that the benchmarks compile none of it. It reaches what these modules keep internal.
     let parsers = [
-        "RTMP", "MediaFormat", "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Admission", "Speakers", "Room",
+        "RTMP", "MediaFormat", "Frames", "Signatures", "Deflate", "ChannelTypes", "ChannelData", "Admission",
+        "Speakers", "Room",
         "JSON", "Cluster",
         "Access", "Web",
         "Sora",

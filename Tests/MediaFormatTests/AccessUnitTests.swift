@@ -1,4 +1,5 @@
 import Base
+import MediaSamples
 import Testing
 import Wire
 

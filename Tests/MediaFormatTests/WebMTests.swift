@@ -1,5 +1,6 @@
 import Base
 import MediaFormat
+import MediaSamples
 import Testing
 import Wire
 

@@ -126,7 +126,7 @@ package struct AV1TemporalUnit: Hashable, Sendable {
 }
 
 /// leb128() (AV1 §4.10.5): up to 8 bytes with 7 bits each, least significant first; the value has at most 32 bits.
-func readLEB128(_ bytes: RawSpan, at offset: inout Int) throws(FormatError) -> Int {
+package func readLEB128(_ bytes: RawSpan, at offset: inout Int) throws(FormatError) -> Int {
     var value: UInt64 = 0
     for index in 0..<8 {
         guard offset < bytes.byteCount else { throw .truncated("an OBU size") }

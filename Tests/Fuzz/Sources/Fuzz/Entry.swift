@@ -35,6 +35,13 @@ struct FuzzTarget: Sendable {
             run: fuzzMediaConfiguration,
             seeds: seedsMediaConfiguration
         ),
+        FuzzTarget(
+            name: "received-frames",
+            lengthMax: 4_000,
+            run: fuzzReceivedFrames,
+            seeds: seedsReceivedFrames
+        ),
+        FuzzTarget(name: "sent-frames", lengthMax: 6_000, run: fuzzSentFrames, seeds: seedsSentFrames),
         FuzzTarget(name: "salvage", lengthMax: 6_000, run: fuzzSalvage, seeds: seedsSalvage),
         FuzzTarget(name: "relay", lengthMax: 4_000, run: fuzzRelay, seeds: seedsRelay),
         FuzzTarget(name: "relay-link", lengthMax: 4_000, run: fuzzRelayLink, seeds: seedsRelayLink),
