@@ -63,7 +63,9 @@ struct SoraRunTests {
         #expect(report.publishersConnected == 4 && report.subscribersConnected == 12)
         #expect(report.tracksMissing == 0)
         let video = try #require(report.window?.video)
-        #expect(video.packetsReceived >= video.packetsSent * 3)
+        // One pair that does not see each other would be a twelfth. The two loops are counted one after the other: what went from
+        // one to the other between both counts was received and not yet made.
+        #expect(video.packetsReceived * 20 >= video.packetsSent * 3 * 19)
         #expect(await room.renegotiations > 0)
         await room.empty()
         #expect(await room.goodbyes == 4)
