@@ -163,8 +163,9 @@ struct LoadRunTests {
         #expect(report.isLossless, "\(report.table)")
         let window = try #require(report.window)
         let audio = try #require(window.audio)
-        // Each of the three sources goes to two members.
-        #expect(audio.packetsReceived >= audio.packetsSent * 2)
+        // Each of the three sources goes to two members: one pair that does not hear each other would be a sixth. The two loops
+        // are counted one after the other, so what goes from one to the other meanwhile may be missing.
+        #expect(audio.packetsReceived * 20 >= audio.packetsSent * 2 * 19)
         #expect(window.generator.threads == 2)
         await node.shutdown()
     }
